@@ -37,23 +37,31 @@ pub fn pictures(page: &Page) -> Result<Vec<Picture>, PictureError> {
             Chart::Plot(chart) => (&chart.title, drawn.next()),
             Chart::Density(chart) => (&chart.title, drawn.next()),
             Chart::Scatter(chart) => (&chart.title, drawn.next()),
-            // Pictures of a history have separate drawings for files: see `named`.
+            // It is drawn for the styles of a page.
             Chart::Picture(_) => continue,
         };
         let svg = svg.ok_or_else(|| PictureError::Script(format!("`{title}` is missing")))?;
-        pictures.push((title.clone(), svg));
+        let name = format!("{:02}-{}", pictures.len() + 1, slug(title));
+        pictures.push(Picture { name, svg });
     }
-    Ok(named(pictures))
+    Ok(pictures)
 }
 
-/// SVG drawings with titles, named for files.
-pub fn named(drawings: Vec<(String, String)>) -> Vec<Picture> {
-    let numbered = (1..).zip(drawings);
-    let named = numbered.map(|(number, (title, svg))| Picture {
-        name: format!("{number:02}-{}", slug(&title)),
-        svg,
-    });
-    named.collect()
+/// One SVG document with these pictures, one below the other.
+pub fn stacked(pictures: &[Picture]) -> String {
+    let (mut parts, mut width, mut height) = (String::new(), 0, 0);
+    for picture in pictures {
+        let number = |name: &str| {
+            let value = picture.svg.split_once(&format!(" {name}=\""))?.1;
+            value.split_once('"')?.0.parse::<u32>().ok()
+        };
+        parts += &picture.svg.replacen("<svg ", &format!("<svg y=\"{height}\" "), 1);
+        width = number("width").unwrap_or(0).max(width);
+        height += number("height").unwrap_or(0);
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">{parts}</svg>\n"
+    )
 }
 
 /// A title as part of a file name.

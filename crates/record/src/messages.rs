@@ -3,7 +3,8 @@
 //! names. A table is written atomically.
 
 use crate::error::RecordError;
-use crate::io_trace::tables::{Column, OpenColumn, put};
+use crate::io_trace::put;
+use crate::io_trace::tables::{Column, OpenColumn};
 use crate::plain_file;
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::Int64Type;

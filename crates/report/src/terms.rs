@@ -1,24 +1,38 @@
-//! Terms used on several kinds of pages.
+//! Terms used on pages with their meanings, from `terms.toml`.
 
 use crate::page::Definition;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// Meaning of a 95 % interval.
-pub(crate) const INTERVAL: Definition = Definition {
-    term: "95 % interval",
-    meaning: "Of many such intervals, 95 in 100 hold the true value. Two values whose intervals overlap may be \
-              the same.",
-};
+/// Terms and meanings by key.
+static TERMS: LazyLock<BTreeMap<String, Vec<[String; 2]>>> =
+    LazyLock::new(|| toml::from_str(include_str!("terms.toml")).unwrap_or_default());
 
-/// Meaning of a service demand.
-pub(crate) const SERVICE_DEMAND: Definition = Definition {
-    term: "service demand",
-    meaning: "The time that one operation keeps one unit of a resource busy: busy time divided by operations \
-              (D = U / X).",
-};
+/// The terms of these keys. A test finds keys without terms.
+pub(crate) fn terms(keys: &[&str]) -> Vec<Definition> {
+    let found = keys.iter().filter_map(|key| TERMS.get(*key)).flatten();
+    found.map(|[term, meaning]| Definition { term, meaning }).collect()
+}
 
-/// Meaning of the check of a law.
-pub(crate) const LAW_CHECK: Definition = Definition {
-    term: "law check",
-    meaning: "A measured value compared with the value that a law derives from other measurements. A difference beyond the \
-              uncertainty of both is a measurement error, not a property of the server.",
-};
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_page_has_terms_and_is_used() {
+        let mut used = Vec::new();
+        // In two parts, so that this line is not found.
+        let call = ["terms(&", "[\""].concat();
+        for (_, source) in dyno_testkit::sources() {
+            for keys in source.split(&call).skip(1) {
+                let keys = keys.split(']').next().unwrap_or_default();
+                used.extend(keys.split('"').step_by(2).map(str::to_owned));
+            }
+        }
+        used.sort();
+        used.dedup();
+        let known: Vec<String> = TERMS.keys().cloned().collect();
+        assert_eq!(used, known);
+        assert!(TERMS.values().all(|terms| !terms.is_empty()));
+    }
+}

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Folder of a run, experiment or trace
+    /// Folder of a run, experiment, index build, message test or trace
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// Format of the report

@@ -3,8 +3,9 @@
 use crate::args::CompareArguments;
 use crate::commands::history::find_runs;
 use crate::exit::Exit;
-use crate::messages::{Messages, pretty_json, print_data};
-use crate::reports::refused;
+use crate::messages::{Messages, print_data};
+use crate::reports::{refused, terminal_options};
+use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::ab::{RunComparison, undecided};
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
@@ -13,13 +14,17 @@ use dyno_engine::{Error, Kind};
 use dyno_record::document::Document;
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
-use dyno_report::PageFormat;
+use dyno_report::Extent;
 use dyno_report::experiment::comparison;
 use dyno_report::texts;
 use std::path::Path;
 
 /// Executes `dyno compare`.
-pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Result<Exit, Error> {
+pub(crate) fn compare(
+    arguments: &CompareArguments,
+    surroundings: &Surroundings,
+    messages: Messages,
+) -> Result<Exit, Error> {
     let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
     let operation = arguments.operation.as_deref();
     let [(a, windows_a), (b, windows_b)] =
@@ -38,12 +43,8 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         messages
             .warning(&format!("`--allow {unknown}` has no effect: the runs do not differ in it"));
     }
-    print_data(&match arguments.format {
-        PageFormat::Json => pretty_json(&found),
-        PageFormat::Human => comparison::human(&found),
-        PageFormat::Markdown => comparison::markdown(&found),
-        PageFormat::Html => comparison::html(&found).map_err(refused)?,
-    })?;
+    let options = terminal_options(surroundings, Extent::Full);
+    print_data(&comparison::render(&found, arguments.format, &options).map_err(refused)?)?;
     let Some(share) = arguments.fail_if_slower else {
         if found.answer.is_none() {
             messages.warning(&format!("{TOO_SHORT}: {LONGER}"));

@@ -308,7 +308,7 @@ fn design(document: &Experiment) -> String {
         let _ = writeln!(text, "relative to {}={}", base.key, base.value);
     }
     if document.points.is_empty() {
-        text.push_str("the runs depend on the measurements\n");
+        text.push_str("the runs are chosen one by one, from the results so far\n");
     }
     for point in &document.points {
         let settings = point.settings.iter();

@@ -4,8 +4,9 @@ use crate::args::HistoryArguments;
 use crate::commands::pictures;
 use crate::exit::Exit;
 use crate::export::output;
-use crate::messages::{Messages, pretty_json, print_data};
-use crate::reports::refused;
+use crate::messages::{Messages, print_data};
+use crate::reports::{refused, terminal_options};
+use crate::surroundings::Surroundings;
 use dyno_analyze::caveats::has_other_load;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::costs::of_measure;
@@ -14,14 +15,13 @@ use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::Series;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
-use dyno_pictures::named;
 use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
 use dyno_record::sums;
-use dyno_report::PageFormat;
-use dyno_report::experiment::history as picture;
+use dyno_report::Extent;
+use dyno_report::experiment::history as page;
 use dyno_report::texts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -36,7 +36,11 @@ const SEED: u64 = 42;
 const DEPTH: usize = 3;
 
 /// Executes `dyno history`.
-pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Result<Exit, Error> {
+pub(crate) fn history(
+    arguments: &HistoryArguments,
+    surroundings: &Surroundings,
+    messages: Messages,
+) -> Result<Exit, Error> {
     if !arguments.directory.is_dir() {
         let text = format!("the folder `{}` does not exist", arguments.directory.display());
         return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
@@ -81,22 +85,18 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         None => found,
     };
     if let Some(path) = &arguments.picture {
-        let text = picture::svg(&found);
+        let text = pictures::stacked(&page::page(&found))?;
         let write =
             |file: &mut (dyn Write + Send)| file.write_all(text.as_bytes()).map_err(write_error);
         output::to_file(path, arguments.force, Box::new(write))?;
         messages.note(&format!("picture: {}", path.display()));
     }
     if let Some(out) = &arguments.pictures {
-        let written = pictures::write_all(&named(picture::drawings(&found)), out)?;
+        let written = pictures::write(&page::page(&found), out)?;
         messages.note(&format!("{written} charts are in `{}`", out.display()));
     }
-    print_data(&match arguments.format {
-        PageFormat::Json => pretty_json(&found),
-        PageFormat::Human => picture::human(&found),
-        PageFormat::Markdown => picture::markdown(&found),
-        PageFormat::Html => picture::html(&found).map_err(refused)?,
-    })?;
+    let options = terminal_options(surroundings, Extent::Full);
+    print_data(&page::render(&found, arguments.format, &options).map_err(refused)?)?;
     if found.is_too_short() {
         messages.warning(&format!(
             "too few runs to distinguish a change from chance: {} found, {} required",

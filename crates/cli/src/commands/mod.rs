@@ -57,8 +57,8 @@ pub(crate) fn dispatch(
     let measuring = match arguments.command {
         Command::Report(report) => return report::report(&report, surroundings, messages),
         Command::Export(export) => return export::export(&export, messages),
-        Command::Compare(compare) => return compare::compare(&compare, messages),
-        Command::History(history) => return history::history(&history, messages),
+        Command::Compare(compare) => return compare::compare(&compare, surroundings, messages),
+        Command::History(history) => return history::history(&history, surroundings, messages),
         Command::Completions(completions) => return completions::completions(&completions),
         Command::Man(man) => return man::man(&man, messages),
         Command::Status(status) => return status::status(&status, state_dir),

@@ -3,8 +3,8 @@
 use crate::args::StatusArguments;
 use crate::exit::Exit;
 use crate::messages::{pretty_json, print_data};
-use dyno_engine::Error;
 use dyno_engine::run::live::{self, LiveState, sparkline};
+use dyno_engine::{Error, Kind};
 use dyno_record::quantity::Quantity;
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,13 @@ pub(crate) fn status(arguments: &StatusArguments, state_dir: Option<&Path>) -> R
 }
 
 fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
-    let states = find(arguments.run.as_deref(), state_dir);
+    let run = arguments.run.as_deref();
+    if let Some(run) = run.filter(|run| !run.exists()) {
+        let text = format!("the folder `{}` does not exist", run.display());
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("name a run directory, or none to list all runs in progress"));
+    }
+    let states = find(run, state_dir);
     if arguments.json {
         print_data(&pretty_json(&states))?;
     } else if states.is_empty() {

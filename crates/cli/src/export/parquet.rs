@@ -2,13 +2,14 @@
 
 use crate::export::table::{Cell, Column, Fill, Kind, Table};
 use dyno_engine::Error;
+use dyno_record::io_trace::put;
 use parquet::basic::{
     Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical,
 };
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use std::io::Write;
 use std::sync::Arc;
@@ -66,28 +67,17 @@ fn failure(error: ParquetError) -> Error {
         .with_hint("check the free space")
 }
 
-/// Values of a column in a row group. Absent values have level 0 and no value.
+/// Values of a column in a row group, all of its kind. Absent values have level 0 and no value.
+#[derive(Default)]
 struct Values {
-    of: Typed,
+    integers: Vec<i64>,
+    numbers: Vec<f64>,
+    texts: Vec<ByteArray>,
     levels: Vec<i16>,
 }
 
-enum Typed {
-    Integers(Vec<i64>),
-    Numbers(Vec<f64>),
-    Texts(Vec<ByteArray>),
-}
-
 fn values(columns: &[Column]) -> Vec<Values> {
-    let empty = |column: &Column| Values {
-        of: match column.kind {
-            Kind::Time | Kind::Integer => Typed::Integers(Vec::new()),
-            Kind::Seconds | Kind::Number => Typed::Numbers(Vec::new()),
-            Kind::Text => Typed::Texts(Vec::new()),
-        },
-        levels: Vec::new(),
-    };
-    columns.iter().map(empty).collect()
+    columns.iter().map(|_| Values::default()).collect()
 }
 
 struct Groups<'a, W: Write + Send> {
@@ -102,12 +92,11 @@ impl<W: Write + Send> Table for Groups<'_, W> {
         debug_assert_eq!(cells.len(), self.columns.len());
         for (values, cell) in self.values.iter_mut().zip(cells) {
             values.levels.push(i16::from(*cell != Cell::Absent));
-            match (&mut values.of, cell) {
-                (_, Cell::Absent) => {}
-                (Typed::Integers(all), Cell::Time(one) | Cell::Integer(one)) => all.push(*one),
-                (Typed::Numbers(all), Cell::Seconds(one) | Cell::Number(one)) => all.push(*one),
-                (Typed::Texts(all), Cell::Text(one)) => all.push(ByteArray::from(*one)),
-                (_, cell) => unreachable!("{cell:?} does not match its column"),
+            match cell {
+                Cell::Absent => {}
+                Cell::Time(one) | Cell::Integer(one) => values.integers.push(*one),
+                Cell::Seconds(one) | Cell::Number(one) => values.numbers.push(*one),
+                Cell::Text(one) => values.texts.push(ByteArray::from(*one)),
             }
         }
         self.rows += 1;
@@ -124,23 +113,17 @@ impl<W: Write + Send> Groups<'_, W> {
         let mut group = self.writer.next_row_group()?;
         for (column, values) in self.columns.iter().zip(&all) {
             let levels = column.is_optional.then_some(values.levels.as_slice());
-            match &values.of {
-                Typed::Integers(all) => put::<Int64Type, _>(&mut group, all, levels)?,
-                Typed::Numbers(all) => put::<DoubleType, _>(&mut group, all, levels)?,
-                Typed::Texts(all) => put::<ByteArrayType, _>(&mut group, all, levels)?,
+            match column.kind {
+                Kind::Time | Kind::Integer => {
+                    put::<Int64Type, _>(&mut group, &values.integers, levels)?;
+                }
+                Kind::Seconds | Kind::Number => {
+                    put::<DoubleType, _>(&mut group, &values.numbers, levels)?;
+                }
+                Kind::Text => put::<ByteArrayType, _>(&mut group, &values.texts, levels)?,
             }
         }
         self.rows = 0;
         group.close().map(|_| ())
     }
-}
-
-fn put<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let mut column = group.next_column()?.expect("the schema has all written columns");
-    column.typed::<T>().write_batch(values, levels, None)?;
-    column.close()
 }

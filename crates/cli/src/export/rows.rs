@@ -42,35 +42,41 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// A row of the table.
-struct Row<'a> {
-    /// End of the value's time range, in microseconds since 1970.
+/// The time range of rows.
+struct Span {
+    /// End, in microseconds since 1970.
     time_us: i64,
-    /// End of the value's time range, from the start of the run.
+    /// End, from the start of the run.
     at_s: f64,
-    /// Length of the value's time range; 0 for the first reading of a source.
+    /// Length; 0 for the first reading of a source.
     duration_s: f64,
-    /// Phase at the end of the value's time range.
+    /// Phase at the end.
     phase: Option<PhaseKind>,
-    source: &'a str,
-    metric: &'a str,
-    /// Operation, device and so on.
-    instance: Option<&'a str>,
-    value: f64,
 }
 
-impl Row<'_> {
-    fn write(&self, table: &mut dyn Table) -> Result<(), Error> {
+impl Span {
+    fn new(origin_us: i64, at_s: f64, duration_s: f64, phase: Option<PhaseKind>) -> Span {
+        Span { time_us: origin_us + (at_s * 1e6).round() as i64, at_s, duration_s, phase }
+    }
+
+    /// Writes the row of a value; the instance is an operation, a device and so on.
+    fn write(
+        &self,
+        table: &mut dyn Table,
+        [source, metric]: [&str; 2],
+        instance: Option<&str>,
+        value: f64,
+    ) -> Result<(), Error> {
         table.row(&[
             Cell::Time(self.time_us),
             Cell::Seconds(self.at_s),
             Cell::Seconds(self.duration_s),
             self.phase.map(|phase| phase.as_str()).into(),
-            Cell::Text(self.source),
-            Cell::Text(self.metric),
-            self.instance.into(),
-            Cell::Number(self.value),
-            Cell::Text(unit(self.metric)),
+            Cell::Text(source),
+            Cell::Text(metric),
+            instance.into(),
+            Cell::Number(value),
+            Cell::Text(unit(metric)),
         ])
     }
 }
@@ -89,19 +95,10 @@ pub(crate) fn fill(run: &Run, table: &mut dyn Table) -> Result<(), Error> {
     let origin_us = started(&run.document)?.as_microsecond();
     let mut windows = RecordedWindows::open(&run.directory)?;
     while let Some(window) = windows.next_window()? {
-        let (at_s, duration_s) = (end_s(&window), seconds(window.duration_ns));
+        let duration_s = seconds(window.duration_ns);
+        let span = Span::new(origin_us, end_s(&window), duration_s, Some(window.phase));
         let mut put = |metric: &str, instance: Option<&str>, value: f64| {
-            let row = Row {
-                time_us: time_us(origin_us, at_s),
-                at_s,
-                duration_s,
-                phase: Some(window.phase),
-                source: CLIENT,
-                metric,
-                instance,
-                value,
-            };
-            row.write(table)
+            span.write(table, [CLIENT, metric], instance, value)
         };
         of_window(&window, &mut put)?;
     }
@@ -110,10 +107,6 @@ pub(crate) fn fill(run: &Run, table: &mut dyn Table) -> Result<(), Error> {
         of_source(source, &run.document.phases, origin_us, table)?;
     }
     Ok(())
-}
-
-fn time_us(origin_us: i64, at_s: f64) -> i64 {
-    origin_us + (at_s * 1e6).round() as i64
 }
 
 type Put<'p> = dyn FnMut(&str, Option<&str>, f64) -> Result<(), Error> + 'p;
@@ -204,19 +197,11 @@ fn of_costs(document: &RunDocument, origin_us: i64, table: &mut dyn Table) -> Re
         let Some(costs) = of_phase(document, phase, rate_per_s) else {
             continue;
         };
-        let at_s = phase.start_s + phase.duration_s;
+        let end_s = phase.start_s + phase.duration_s;
+        let span = Span::new(origin_us, end_s, phase.duration_s, Some(phase.name));
         for cost in &costs.values {
-            let row = Row {
-                time_us: time_us(origin_us, at_s),
-                at_s,
-                duration_s: phase.duration_s,
-                phase: Some(phase.name),
-                source: COST,
-                metric: cost.kind.as_str(),
-                instance: cost.kind.is_per_operation().then_some(costs.basis.as_str()),
-                value: cost.value.value,
-            };
-            row.write(table)?;
+            let instance = cost.kind.is_per_operation().then_some(costs.basis.as_str());
+            span.write(table, [COST, cost.kind.as_str()], instance, cost.value.value)?;
         }
     }
     Ok(())
@@ -237,21 +222,11 @@ fn of_source(
         })
         .collect();
     for (row, (at_s, duration_s)) in source.at_s.iter().zip(&source.duration_s).enumerate() {
+        let span = Span::new(origin_us, *at_s, *duration_s, phase_at(phases, *at_s));
         for (metric, instance, values) in &columns {
-            if !values[row].is_finite() {
-                continue;
+            if values[row].is_finite() {
+                span.write(table, [&source.source, metric], *instance, values[row])?;
             }
-            let row = Row {
-                time_us: time_us(origin_us, *at_s),
-                at_s: *at_s,
-                duration_s: *duration_s,
-                phase: phase_at(phases, *at_s),
-                source: &source.source,
-                metric,
-                instance: *instance,
-                value: values[row],
-            };
-            row.write(table)?;
         }
     }
     Ok(())

@@ -140,14 +140,14 @@ fn different_cpu_settings_are_listed_and_forbid_nothing() {
     };
     let reported = table("b");
     for row in [
-        "| SMT | on | off |",
-        "| microcode | 0x2b000461 | 0x2b000571 |",
-        "| CPU idle states | C1, C6 | C1 |",
+        "| **SMT** | on | off |",
+        "| **microcode** | 0x2b000461 | 0x2b000571 |",
+        "| **CPU idle states** | C1, C6 | C1 |",
     ] {
         assert!(reported.contains(row), "{reported}");
     }
     assert!(!reported.contains("not comparable"), "{reported}");
-    assert!(!reported.contains("| irqbalance |"), "{reported}");
+    assert!(!reported.contains("irqbalance"), "{reported}");
     // A setting that only one side records is not a difference.
     let reported = table("unknown");
     assert!(!reported.contains("microcode") && !reported.contains("SMT"), "{reported}");
@@ -199,7 +199,8 @@ fn runs_too_short_for_the_deciding_figure_fail_the_check() {
     for format in ["human", "markdown", "html"] {
         let formatted = [&compare[..], &["--format", format]].concat();
         let reported = bench.dyno(&formatted).expect(0).stdout;
-        assert!(reported.contains(&why), "{reported}");
+        let words: Vec<&str> = reported.split_whitespace().collect();
+        assert!(words.join(" ").contains(&why), "{reported}");
     }
     bench
         .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
@@ -245,7 +246,7 @@ fn a_comparison_has_a_page_with_its_ratios() {
     assert_eq!(page.matches("class=\"interval\"").count(), 5);
     let markdown = ["compare", "a", "b", "--format", "markdown"];
     let text = bench.dyno(&markdown).expect(0).stdout;
-    assert!(text.contains("| rate | 0.7"), "{text}");
+    assert!(text.contains("| **rate** | 0.7"), "{text}");
 }
 
 #[test]
@@ -254,14 +255,14 @@ fn history_ends_with_1_after_a_lasting_loss() {
     series(&bench.path("nightly"), &[(1000, 10), (800, 6)]);
     let arguments = ["history", "nightly", "--picture", "h.svg"];
     let found = bench.dyno(&arguments).expect(1);
-    for shown in ["regression: ", "−20", "(`010`)"] {
+    for shown in ["regression; ", "Warning: Rate changed by −20", "(`010`)"] {
         assert!(found.stdout.contains(shown), "{}", found.stdout);
     }
     let picture = std::fs::read_to_string(bench.path("h.svg")).unwrap();
     bench.dyno(&arguments).expect(2).says("`h.svg`").says("--force");
     bench.dyno(&[&arguments[..], &["--force"]].concat()).expect(1);
-    assert_eq!(picture.matches("<circle").count(), 4 * 16);
-    assert!(picture.contains("<line class=\"worse\""));
+    assert_eq!(picture.matches("<svg y=").count(), 4);
+    assert!(picture.contains(", worse"));
     // The same comparison as files, one for each series.
     let arguments = ["history", "nightly", "--pictures", "pictures"];
     let said = bench.dyno(&arguments).expect(1);
@@ -271,7 +272,7 @@ fn history_ends_with_1_after_a_lasting_loss() {
     let expected = titles.map(|title| [format!("0{title}.png"), format!("0{title}.svg")]);
     assert_eq!(files, expected.concat());
     let rate = std::fs::read_to_string(bench.path("pictures/01-rate.svg")).unwrap();
-    assert_eq!(rate.matches("<circle").count(), 16);
+    assert!(rate.contains(", worse"));
     let png = std::fs::read(bench.path("pictures/01-rate.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG"));
     bench.dyno(&arguments).expect(2).says("`pictures`");
@@ -279,7 +280,7 @@ fn history_ends_with_1_after_a_lasting_loss() {
     bench.dyno(&["history", "nightly", "--margin", "50%"]).expect(0);
     let html = ["history", "nightly", "--format", "html"];
     let page = bench.dyno(&html).expect(1).stdout;
-    assert_eq!(page.matches("<svg class=\"series\"").count(), 4);
+    assert_eq!(page.matches("id=\"plot-series-").count(), 4);
     assert!(page.contains(">regression<"));
 }
 
@@ -304,7 +305,7 @@ fn history_reports_a_loss_even_after_a_small_gain() {
     let bench = Bench::new();
     series(&bench.path("nightly"), &[(1000, 10), (800, 10), (840, 10)]);
     let found = bench.dyno(&["history", "nightly"]).expect(1);
-    for shown in ["regression: ", "−16.2 %"] {
+    for shown in ["Warning: Rate is ", "−16.2 %"] {
         assert!(found.stdout.contains(shown), "{}", found.stdout);
     }
     let json = ["history", "nightly", "--format", "json"];
@@ -315,8 +316,8 @@ fn history_reports_a_loss_even_after_a_small_gain() {
     let last = rate["changes"].as_array().unwrap().last().unwrap();
     let gain = last["change_ratio"].as_f64().unwrap();
     assert!(gain > 0.0, "{rate}");
-    // The gain is on a separate line, without the regression mark.
-    let is_gain = |line: &str| line.starts_with("rate ") && line.contains('+');
+    // The gain is a separate finding, without a warning.
+    let is_gain = |line: &str| line.contains(". Rate changed by +");
     assert!(found.stdout.lines().any(is_gain), "{}", found.stdout);
 }
 

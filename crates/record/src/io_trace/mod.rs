@@ -26,6 +26,9 @@ pub mod totals;
 #[cfg(feature = "parquet")]
 pub mod writer;
 
+#[cfg(feature = "parquet")]
+pub use tables::put;
+
 /// Name of the trace folder in a run directory.
 pub const FOLDER: &str = "io-trace";
 /// Name of the document in a trace folder.

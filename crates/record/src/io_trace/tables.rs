@@ -253,7 +253,11 @@ fn text(text: &str) -> ByteArray {
     ByteArray::from(text)
 }
 
-pub(crate) fn put<T: DataType, W: Write + Send>(
+/// Writes the next column of a row group; an absent value has level 0.
+///
+/// # Errors
+/// [`ParquetError`] if the values cannot be written, or have another type than the column.
+pub fn put<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     levels: Option<&[i16]>,

@@ -2,18 +2,16 @@
 
 use super::figure::seconds;
 use super::parts::{Parts, option};
-use super::ratios::{
-    AXIS, VERDICT, basis, chart, demand_ratio, figures, ratios, statistic, table_of,
-};
+use super::ratios::{AXIS, basis, chart, demand_ratio, figures, ratios, statistic, table_of};
 use crate::caveat::{CaveatBook, Topic};
 use crate::costs;
 use crate::page::rows::{RowValue, RowsChart};
-use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Fact, Section, charts_of};
+use crate::page::table::{Cell, Table, Tone};
+use crate::page::{Fact, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::experiment::ab::{labels, servers};
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, Comparison, DemandRatio, Experiment, Explanation, Figures, PERCENTILES, Side,
-    Statistic,
+    AbAnswer, AbEnd, Comparison, Experiment, Explanation, Figures, PERCENTILES, Side, Statistic,
 };
 use dyno_record::quantity::Quantity;
 use serde_json::Value;
@@ -29,7 +27,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBoo
         headline: figures(rows, &marks),
         facts: facts(experiment, answer),
         sections: section(experiment, answer).into_iter().collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["ab", "verdict"]),
     }
 }
 
@@ -67,7 +65,7 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
     let rows = &answer.comparisons;
     let first = rows.first()?;
     let mut notes = vec![
-        basis(rows).trim_end().to_owned(),
+        basis(rows),
         "The values of A and B are geometric means over the runs of each.".to_owned(),
     ];
     if let Some(effect) = first.order_effect_ratio {
@@ -90,28 +88,17 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
 
 /// The service demands of both sides.
 pub(super) fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
-    let columns = vec![
-        Column::text("service demand"),
-        Column::number(a.as_str(), 120),
-        Column::number(b.as_str(), 130),
-        Column::number("B / A", 200),
-        Column::text("notes"),
-    ];
     let explains = |name: &str| match &answer.explanation {
         Some(Explanation::Demand { name: explaining }) => explaining == name,
         _ => false,
     };
-    let row = |demand: &DemandRatio| {
-        vec![
-            Cell::new(demand.name.clone(), Tone::Strong),
-            seconds(demand.baseline_s).into(),
-            seconds(demand.candidate_s).into(),
-            demand_ratio(demand),
-            if explains(&demand.name) { "explains the difference".into() } else { Cell::default() },
-        ]
-    };
-    let rows: Vec<_> = answer.demands.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table::new("Service demands", columns, rows))
+    Table::of(&answer.demands)
+        .text("service demand", |demand| Cell::new(&demand.name, Tone::Strong))
+        .number(a, 120, |demand| seconds(demand.baseline_s))
+        .number(b, 130, |demand| seconds(demand.candidate_s))
+        .number("B / A", 200, demand_ratio)
+        .text("notes", |demand| if explains(&demand.name) { "explains the difference" } else { "" })
+        .known("Service demands")
 }
 
 fn table(experiment: &Experiment, answer: &AbAnswer) -> Table {
@@ -186,22 +173,3 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
         )
     })
 }
-
-/// Terms used on the page of a comparison.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "pair",
-        meaning: "A run of A and a run of B next to each other in time, in the orders AB, BA, BA, AB, so that a drift of \
-                  the machine affects both alike.",
-    },
-    Definition {
-        term: "ratio",
-        meaning: "The value of B divided by the value of A: the geometric mean over the pairs.",
-    },
-    Definition {
-        term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on the variation between pairs, and is \
-                  never narrower than the interval from the windows within the runs.",
-    },
-    VERDICT,
-];

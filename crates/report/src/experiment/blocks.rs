@@ -6,7 +6,8 @@ use super::parts::Parts;
 use super::{sweep, sweep_charts};
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::PlotMark;
-use crate::page::{Chart, Definition, Fact, Figure};
+use crate::page::{Chart, Fact, Figure};
+use crate::terms::terms;
 use dyno_analyze::experiment::sweep::{is_throttled, kept_rate_per_s};
 use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
@@ -33,7 +34,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &Cavea
     let mut definitions = closed.definitions;
     definitions.retain(|known| open.definitions.iter().all(|other| other.term != known.term));
     definitions.extend(open.definitions);
-    definitions.push(X_MAX);
+    definitions.extend(terms(&["blocks"]));
     Parts {
         headline: figures(answer, closed.headline, book),
         facts: facts(answer),
@@ -100,9 +101,3 @@ fn x_max_mark(answer: &BlocksAnswer) -> Option<PlotMark> {
         PlotMark::vertical(format!("X_max {}", Quantity::per_second(at)), at)
     })
 }
-
-const X_MAX: Definition = Definition {
-    term: "X_max",
-    meaning: "The highest rate of the closed loop. It is the best of several noisy values, and so rather too high; `dyno xmax` \
-              measures it again with the same number of clients.",
-};

@@ -2,7 +2,7 @@
 
 use super::figure::{cell, interval, seconds};
 use crate::page::rows::{RowValue, RowsChart, Scale};
-use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::machines::{is_of_kind, is_of_one_machine};
@@ -30,25 +30,38 @@ pub(crate) struct Demands<'a> {
 
 /// The section about service demands.
 pub(crate) fn section(demands: &Demands<'_>) -> Section {
-    let columns = vec![
-        Column::text("resource"),
-        Column::number("units", 60),
-        Column::number("demand", 200),
-        Column::number("busy", 100),
-        Column::number("limits the rate to", 150),
-        Column::text("notes"),
-    ];
-    let rows = demands
-        .stations
-        .iter()
-        .map(|demand| demands.row(demand, true))
-        .chain(demands.parts.iter().map(|demand| demands.row(demand, false)))
-        .collect();
+    // Each with whether operations wait for it.
+    let stations = demands.stations.iter().map(|demand| (demand, true));
+    let rows: Vec<(&Demand, bool)> =
+        stations.chain(demands.parts.iter().map(|demand| (*demand, false))).collect();
+    let table = Table::of(&rows)
+        .text("resource", |(demand, is_station)| {
+            Cell::new(&demand.name, demands.note(demand, *is_station).0)
+        })
+        .number("units", 60, |(demand, _)| match demand.quota {
+            Some(quota) => Cell::from(Quantity::plain(quota)),
+            None => demand.servers.into(),
+        })
+        .number("demand", 200, |(demand, _)| {
+            let ends = interval_s(demand).map(|(low, high)| interval(seconds(low), seconds(high)));
+            Cell::from(seconds(demand.demand_s)).with_detail(ends)
+        })
+        .number("busy", 100, |(demand, is_station)| {
+            let busy = Quantity::ratio(demands.rate_per_s * demand.per_server_s());
+            Cell::from(busy).with_detail(demands.share_note(demand, *is_station))
+        })
+        .number("limits the rate to", 150, |(demand, is_station)| match is_station {
+            true => cell(Some(&Figure::bound_by(demand)), Quantity::per_second),
+            false if is_disk(demand) => Cell::new("not known", Tone::Soft),
+            false => Cell::default(),
+        })
+        .text("notes", |(demand, is_station)| demands.note(demand, *is_station).1)
+        .table("Service demands");
     Section {
         title: "Service demands".into(),
         lead: demands.lead.clone(),
         charts: charts_of([demands.chart()]),
-        tables: vec![Table::new("Service demands", columns, rows)],
+        tables: vec![table],
         notes: demands.notes(),
         ..Section::default()
     }
@@ -70,32 +83,12 @@ impl Demands<'_> {
         names.any(|name| is_of_kind(name, ResourceKind::ServerHostCpu) || is_of_one_machine(name))
     }
 
-    fn row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
-        let detail = interval_s(demand).map(|(low, high)| interval(seconds(low), seconds(high)));
-        let busy = self.rate_per_s * demand.per_server_s();
-        let bound = if is_station {
-            cell(Some(&Figure::bound_by(demand)), Quantity::per_second)
-        } else if is_disk(demand) {
-            Cell::new("not known", Tone::Soft)
-        } else {
-            Cell::default()
-        };
-        let (tone, note) = match (self.is_bottleneck(demand), is_station) {
+    fn note(&self, demand: &Demand, is_station: bool) -> (Tone, &'static str) {
+        match (self.is_bottleneck(demand), is_station) {
             (true, _) => (Tone::Strong, "lowest bound"),
             (false, true) => (Tone::Plain, ""),
             (false, false) => (Tone::Soft, self.part_note(&demand.name)),
-        };
-        vec![
-            Cell::new(demand.name.clone(), tone),
-            match demand.quota {
-                Some(quota) => Quantity::plain(quota).into(),
-                None => demand.servers.into(),
-            },
-            Cell::from(seconds(demand.demand_s)).with_detail(detail),
-            Cell::from(Quantity::ratio(busy)).with_detail(self.share_note(demand, is_station)),
-            bound,
-            note.into(),
-        ]
+        }
     }
 
     /// Note for a disk that can take more requests while it is busy.

@@ -1,103 +1,34 @@
 //! A series of runs over time with its level shifts.
 
-use super::picture::{self, PictureChange, PictureRun, SeriesPicture};
 use crate::costs;
 use crate::error::ReportError;
+use crate::options::{PageFormat, RenderOptions};
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Finding, Page, Picture, Section, charts_of};
-use crate::render;
+use crate::page::{Fact, Figure, Finding, Page, Section, charts_of};
+use crate::render::show;
+use crate::terms::terms;
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
 use dyno_record::experiment::CostKind;
-use dyno_record::quantity::{Quantity, Unit};
-use std::fmt::Write as _;
+use dyno_record::quantity::Quantity;
 
-/// Tables for a terminal.
-pub fn human(history: &History) -> String {
-    let mut text = format!("{}: {} runs\n\n", history.name, history.runs.len());
-    text.push_str(&format!("{:<22}", "start"));
-    for one in &history.statistics {
-        let _ = write!(text, "{:>18}", one.name);
-    }
-    let kinds = kinds(history);
-    for kind in &kinds {
-        let _ = write!(text, "{:>24}", costs::label_of_one(*kind));
-    }
-    text.push_str("  run\n");
-    for (place, run) in history.runs.iter().enumerate() {
-        let _ = write!(text, "{:<22}", run.started_at);
-        for (value, one) in run.values.iter().zip(&history.statistics) {
-            let changed = one.changes.iter().any(|change| change.position == place);
-            let mark = if changed { "*" } else { " " };
-            let _ = write!(text, "{:>17}{mark}", level(*value).to_string());
-        }
-        for kind in &kinds {
-            let _ = write!(text, "{:>24}", cost(run, *kind));
-        }
-        let _ = writeln!(text, "  {}", run.directory);
-    }
-    text.push('\n');
-    for line in findings(history) {
-        let _ = writeln!(text, "{line}");
-    }
-    text
-}
-
-/// Tables as Markdown.
-pub fn markdown(history: &History) -> String {
-    let mut text = format!("# History of `{}`\n\n{} runs.\n\n", history.name, history.runs.len());
-    for line in findings(history) {
-        let _ = writeln!(text, "- {line}");
-    }
-    text.push_str("\n| Start | Run |");
-    for one in &history.statistics {
-        let _ = write!(text, " {} ({}) |", one.name, one.unit);
-    }
-    let kinds = kinds(history);
-    for kind in &kinds {
-        let _ = write!(text, " {} |", costs::label_of_one(*kind));
-    }
-    text.push_str("\n|---|---|---:|---:|---:|---:|");
-    text.push_str(&"---:|".repeat(kinds.len()));
-    text.push('\n');
-    for (place, run) in history.runs.iter().enumerate() {
-        let _ = write!(text, "| {} | `{}` |", run.started_at, run.directory);
-        for (value, one) in run.values.iter().zip(&history.statistics) {
-            let changed = one.changes.iter().any(|change| change.position == place);
-            let _ = if changed {
-                write!(text, " **{}** |", level(*value))
-            } else {
-                write!(text, " {} |", level(*value))
-            };
-        }
-        for kind in &kinds {
-            let _ = write!(text, " {} |", cost(run, *kind));
-        }
-        text.push('\n');
-    }
-    if let Some(section) = all_costs(history) {
-        text.push_str(&render::markdown_section(&section));
-    }
-    text
+/// Renders a history. The text ends with a newline.
+///
+/// # Errors
+/// [`ReportError::Template`] or [`ReportError::Json`]; no content of a history causes them.
+pub fn render(
+    history: &History,
+    format: PageFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    show(format, options, || page(history), || history)
 }
 
 /// The kinds of costs in the main table, if a run has them. A separate section lists all kinds.
 fn kinds(history: &History) -> Vec<CostKind> {
     let is_known = |kind: &CostKind| history.runs.iter().any(|run| run.cost(*kind).is_some());
     [CostKind::ServerCpu, CostKind::Price].into_iter().filter(is_known).collect()
-}
-
-fn cost(run: &HistoryRun, kind: CostKind) -> String {
-    costs::in_short(run.cost(kind), kind, run.currency.as_deref())
-}
-
-/// One sentence per change, and for runs that were left out.
-fn findings(history: &History) -> Vec<String> {
-    let mut lines = changes(history);
-    lines.extend(baseline(history));
-    lines.extend(other_load(history));
-    lines.extend(left_out(history));
-    lines
 }
 
 /// The date from which levels are judged, unless all are.
@@ -124,18 +55,15 @@ fn left_out(history: &History) -> Vec<String> {
     history.left_out.iter().map(|what| format!("left out: {what}")).collect()
 }
 
-/// Prefix of a change that leads to exit status 1.
-const REGRESSION: &str = "regression: ";
-
-/// One sentence per change.
-fn changes(history: &History) -> Vec<String> {
-    let mut lines = Vec::new();
+/// One sentence per change; a warning if it leads to exit status 1.
+fn changes(history: &History) -> Vec<Finding> {
+    let mut found = Vec::new();
     for one in &history.statistics {
         for change in &one.changes {
-            let mark = if is_whole_loss(one, change) { REGRESSION } else { "" };
+            let kind = if is_whole_loss(one, change) { "warning" } else { "finding" };
             let run = &history.runs[change.position];
-            lines.push(format!(
-                "{mark}{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
+            let text = format!(
+                "{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
                 one.name,
                 relative_change(change.change_ratio),
                 run.started_at,
@@ -143,23 +71,26 @@ fn changes(history: &History) -> Vec<String> {
                 quantity(one)(change.before_mean),
                 quantity(one)(change.after_mean),
                 change.p_value_ratio
-            ));
+            );
+            found.push(Finding::new(kind, &text));
         }
-        lines.extend(loss_in_parts(history, one));
+        found.extend(loss_in_parts(history, one).map(|text| Finding::new("warning", &text)));
     }
     if history.is_too_short() {
-        lines.push(format!(
+        let text = format!(
             "too few runs to distinguish a change from chance: {} of the {} that are needed",
             history.runs.len(),
             history.fewest_runs
-        ));
-    } else if lines.is_empty() {
-        lines.push(format!(
+        );
+        found.push(Finding::new("warning", &text));
+    } else if found.is_empty() {
+        let text = format!(
             "no change of level, at {} % of false alarms per figure",
             history.significance_ratio * 100.0
-        ));
+        );
+        found.push(Finding::new("finding", &text));
     }
-    lines
+    found
 }
 
 /// Whether a change led from the best level to the current one.
@@ -175,7 +106,7 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
     let run = &history.runs[loss.position];
     (!is_whole).then(|| {
         format!(
-            "{REGRESSION}{} is {} compared with its best level, which it left at {} (`{}`): {} then, {} now",
+            "{} is {} compared with its best level, which it left at {} (`{}`): {} then, {} now",
             one.name,
             relative_change(loss.change_ratio),
             run.started_at,
@@ -186,16 +117,8 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
     })
 }
 
-/// One picture per figure, one below the other, as an SVG file.
-pub fn svg(history: &History) -> String {
-    picture::file(&pictures(history))
-}
-
-/// A page with one picture per figure.
-///
-/// # Errors
-/// [`ReportError::Template`] or [`ReportError::Json`]; no content of a history causes them.
-pub fn html(history: &History) -> Result<String, ReportError> {
+/// The page of a history, with a chart for each figure.
+pub fn page(history: &History) -> Page {
     let label = match (history.has_regression(), history.is_too_short()) {
         (true, _) => "regression",
         (false, true) => "too few runs",
@@ -204,23 +127,15 @@ pub fn html(history: &History) -> Result<String, ReportError> {
     let title = format!("History of workload {}", history.name);
     let question =
         format!("Where did the level of {} runs of `{}` change?", history.runs.len(), history.name);
-    let pictures = pictures(history);
-    render::html(&Page {
+    let sections = [Some(series(history)), Some(table(history)), all_costs(history)];
+    Page {
         headline: figures(history),
-        findings: sentences(history),
-        sections: [Some(series(&pictures)), Some(table(history)), all_costs(history)]
-            .into_iter()
-            .flatten()
-            .collect(),
+        findings: changes(history),
+        sections: sections.into_iter().flatten().collect(),
         method: Page::method_of(facts(history)),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["history"]),
         ..Page::new("history", title, question, label)
-    })
-}
-
-/// A level in a table with the unit in the header.
-fn level(value: f64) -> Quantity {
-    Quantity::new(value, Unit::Parameter)
+    }
 }
 
 fn relative_change(ratio: f64) -> Quantity {
@@ -263,102 +178,74 @@ fn day(run: &HistoryRun) -> String {
     run.started_at.chars().take(10).collect()
 }
 
-fn sentences(history: &History) -> Vec<Finding> {
-    let finding = |line: String| {
-        let (kind, text) = match line.strip_prefix(REGRESSION) {
-            Some(rest) => ("warning", rest.to_owned()),
-            None if history.is_too_short() => ("warning", line),
-            None => ("finding", line),
-        };
-        Finding::new(kind, &text)
-    };
-    changes(history).into_iter().map(finding).collect()
-}
-
-fn series(pictures: &[SeriesPicture]) -> Section {
-    let picture = |one: &SeriesPicture| Picture {
-        title: one.title.clone(),
-        caption: String::new(),
-        svg: one.inline(),
-    };
+/// Each figure over the runs, with the mean levels between its changes.
+fn series(history: &History) -> Section {
+    let plots = history.statistics.iter().enumerate();
     Section {
         title: "Series".into(),
-        lead: "Each point is a run, in order of time. The lines are the mean levels between the changes. An axis begins at 0 if the \
-               values are near 0.".into(),
-        charts: charts_of(pictures.iter().map(picture)),
+        lead: "Each point is a run, in order of time. The lines are the mean levels between the changes.".into(),
+        charts: charts_of(plots.map(|(place, one)| plot(history, place, one))),
         ..Section::default()
     }
 }
 
-/// Each series with its title, as a separate SVG document.
-pub fn drawings(history: &History) -> Vec<(String, String)> {
-    let drawing = |one: SeriesPicture| {
-        let svg = picture::file(std::slice::from_ref(&one));
-        (one.title, svg)
-    };
-    pictures(history).into_iter().map(drawing).collect()
-}
-
-fn pictures(history: &History) -> Vec<SeriesPicture> {
-    let days: Vec<String> = history.runs.iter().map(day).collect();
-    let is_one_day = days.iter().all(|day| Some(day) == days.first());
-    let label = |run: &HistoryRun| {
-        if is_one_day { run.started_at.chars().skip(11).take(5).collect() } else { day(run) }
-    };
-    let picture = |(place, one): (usize, &HistoryStatistic)| SeriesPicture {
+fn plot(history: &History, place: usize, one: &HistoryStatistic) -> Plot {
+    let values: Vec<f64> = history.runs.iter().map(|run| run.values[place]).collect();
+    let changes = one.changes.iter();
+    let positions = changes.clone().map(|change| change.position);
+    let edges: Vec<usize> = [0].into_iter().chain(positions).chain([values.len()]).collect();
+    let levels = edges.windows(2).flat_map(|edges| {
+        let part = &values[edges[0]..edges[1]];
+        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        // A change lies between two runs.
+        let (from, to) = (edges[0] as f64 + 0.5, edges[1] as f64 + 0.5);
+        [(from, mean), (to.next_down(), mean)]
+    });
+    let runs = (1..).map(f64::from).zip(values.iter().copied());
+    let marks = changes.map(|change| {
+        let is_worse = (change.change_ratio < 0.0) == one.larger_is_better;
+        let word = if is_worse { "worse" } else { "better" };
+        let label = format!("{}, {word}", relative_change(change.change_ratio));
+        PlotMark::vertical(label, change.position as f64 + 0.5)
+    });
+    let measure = if one.unit == "µs" { Measure::Time } else { Measure::Rate };
+    Plot {
+        id: format!("plot-series-{place}"),
         title: one.name.clone(),
-        quantity: quantity(one),
-        runs: history
-            .runs
-            .iter()
-            .map(|run| PictureRun {
-                value: run.values[place],
-                label: label(run),
-                what: format!("{}, {}", run.started_at, run.directory),
-            })
-            .collect(),
-        changes: one
-            .changes
-            .iter()
-            .map(|change| PictureChange {
-                position: change.position,
-                is_worse: (change.change_ratio < 0.0) == one.larger_is_better,
-                label: relative_change(change.change_ratio).to_string(),
-            })
-            .collect(),
-    };
-    history.statistics.iter().enumerate().map(picture).collect()
+        caption: String::new(),
+        x: PlotAxis::linear("number of the run", Measure::Count),
+        y: PlotAxis::linear("", measure),
+        marks: marks.collect(),
+        series: vec![
+            PlotSeries::curve("level", Role::Model, Stroke::Line, levels),
+            PlotSeries::curve("runs", Role::Measured, Stroke::Points, runs),
+        ],
+    }
 }
 
 fn table(history: &History) -> Section {
-    let mut columns = vec![Column::text("start"), Column::text("run")];
-    columns.extend(history.statistics.iter().map(|one| Column::number(one.name.clone(), 100)));
-    let kinds = kinds(history);
-    columns.extend(kinds.iter().map(|kind| Column::number(costs::label_of_one(*kind), 90)));
-    let row = |(place, run): (usize, &HistoryRun)| {
-        let mut cells: Vec<Cell> =
-            vec![Cell::new(run.started_at.clone(), Tone::Strong), run.directory.clone().into()];
-        cells.extend(run.values.iter().zip(&history.statistics).map(|(value, one)| {
-            let change = one.changes.iter().find(|change| change.position == place);
-            let tone = match change {
-                Some(_) => Tone::Strong,
-                None => Tone::Plain,
-            };
-            Cell::new(quantity(one)(*value), tone).with_detail(
-                change
-                    .map(|change| format!("{} from here on", relative_change(change.change_ratio))),
-            )
-        }));
-        cells.extend(kinds.iter().map(|kind| Cell::from(cost(run, *kind))));
-        cells
-    };
+    let runs: Vec<(usize, &HistoryRun)> = history.runs.iter().enumerate().collect();
+    let mut columns = Table::of(&runs)
+        .text("start", |(_, run)| Cell::new(&run.started_at, Tone::Strong))
+        .number("number", 80, |(place, _)| place + 1)
+        .text("run", |(_, run)| &run.directory);
+    for (index, one) in history.statistics.iter().enumerate() {
+        columns = columns.number(&one.name, 100, |(place, run)| {
+            let change = one.changes.iter().find(|change| change.position == *place);
+            let tone = if change.is_some() { Tone::Strong } else { Tone::Plain };
+            let detail = change.map(|change| relative_change(change.change_ratio));
+            Cell::new(quantity(one)(run.values[index]), tone)
+                .with_detail(detail.map(|change| format!("{change} from here on")))
+        });
+    }
+    for kind in kinds(history) {
+        columns = columns.number(costs::label_of_one(kind), 90, |(_, run)| {
+            costs::in_short(run.cost(kind), kind, run.currency.as_deref())
+        });
+    }
     Section {
         title: "Runs".into(),
-        tables: vec![Table::new(
-            "Runs",
-            columns,
-            history.runs.iter().enumerate().map(row).collect(),
-        )],
+        tables: vec![columns.table("Runs")],
         notes: baseline(history)
             .into_iter()
             .chain(other_load(history))
@@ -393,16 +280,3 @@ fn facts(history: &History) -> Vec<Fact> {
         ),
     ]
 }
-
-/// Terms used on the page of a history.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "change",
-        meaning: "A place that splits the runs into two levels more clearly than nearly all random orders of the same runs \
-                  (E-divisive means with a permutation test).",
-    },
-    Definition {
-        term: "regression",
-        meaning: "The current level of a figure is worse than its best earlier level by more than the change of no interest.",
-    },
-];

@@ -1,9 +1,11 @@
 //! Texts for the checks of the laws, for a sweep and a single run.
 
 use super::figure::seconds;
+use crate::facts::operation_label;
+use crate::page::table::{Cell, Table, Tone};
 use crate::texts::text;
 use dyno_record::document::variant_name;
-use dyno_record::experiment::{Law, LawCheck};
+use dyno_record::experiment::{Law, LawCheck, LawVerdict};
 use dyno_record::quantity::Quantity;
 use dyno_record::statement::Statement;
 
@@ -49,8 +51,29 @@ pub(crate) fn uncertainty(check: &LawCheck) -> String {
     }
 }
 
+/// Checks with both sides of the law, and the level of a sweep.
+pub(crate) fn table(label: &str, checks: &[(String, &LawCheck)]) -> Option<Table> {
+    let verdict = |check: &LawCheck| match check.verdict {
+        LawVerdict::Holds => ("holds", Tone::Plain),
+        LawVerdict::Broken => ("broken", Tone::Alarm),
+        LawVerdict::TooUncertain => ("inconclusive", Tone::Doubt),
+    };
+    Table::of(checks)
+        .text("law", |(_, check)| Cell::new(name(check.law), Tone::Strong))
+        .text("of", |(_, check)| operation_label(check.subject.as_deref().unwrap_or_default()))
+        .text("at", |(level, _)| level)
+        .number("measured", 160, |(_, check)| unit(check.law)(check.measured))
+        .number("by the law", 150, |(_, check)| unit(check.law)(check.predicted))
+        .number("difference", 200, |(_, check)| {
+            Cell::new(difference(check.difference_ratio), verdict(check).1)
+        })
+        .number("uncertainty", 140, |(_, check)| uncertainty(check))
+        .text("verdict", |(_, check)| Cell::new(verdict(check).0, verdict(check).1))
+        .known(label)
+}
+
 /// The unit of both sides of a law.
-pub(crate) fn unit(law: Law) -> fn(f64) -> Quantity {
+fn unit(law: Law) -> fn(f64) -> Quantity {
     match law {
         Law::Utilization | Law::Little => Quantity::plain,
         Law::ResponseTime | Law::ResponseBound => seconds,

@@ -9,7 +9,6 @@ pub mod history;
 pub(crate) mod law_words;
 mod levels;
 mod parts;
-mod picture;
 mod ratios;
 mod relative;
 mod runs;

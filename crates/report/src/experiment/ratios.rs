@@ -1,9 +1,9 @@
 //! Tables and charts of ratios: between two plans, two runs, or the levels of a sweep and their base.
 
 use super::figure::TOO_SHORT;
+use crate::page::Figure;
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
-use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Figure};
+use crate::page::table::{Cell, Table, Tone};
 use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, DemandRatio, Side, Statistic};
 use dyno_record::quantity::Quantity;
 
@@ -15,13 +15,6 @@ const MOST_RATIO: f64 = 8.0;
 
 /// Axis label of charts of ratios.
 pub(super) const AXIS: &str = "B divided by A";
-
-/// Meaning of the verdicts.
-pub(super) const VERDICT: Definition = Definition {
-    term: "verdict",
-    meaning: "Faster or slower: the interval does not contain 1 and reaches beyond the margin. No difference: the whole \
-              interval is within the margin. Not enough data: neither. One run of each side decides nothing, because runs vary.",
-};
 
 /// Name of a figure.
 pub(super) fn statistic(statistic: Statistic) -> String {
@@ -61,10 +54,10 @@ pub(super) fn verdict(row: &Comparison) -> String {
 pub(super) fn basis(rows: &[Comparison]) -> String {
     match rows.first() {
         Some(row) if row.basis == Basis::WithinRun => {
-            "Intervals of 95 % from the windows of one run each, which do not show variation between runs.\n"
+            "Intervals of 95 % from the windows of one run each, which do not show variation between runs."
                 .into()
         }
-        Some(row) => format!("Intervals of 95 % from {} pairs of runs.\n", row.pairs),
+        Some(row) => format!("Intervals of 95 % from {} pairs of runs.", row.pairs),
         None => String::new(),
     }
 }
@@ -87,15 +80,11 @@ pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Ve
 
 /// The interval of a ratio, or the reason why it has no useful one.
 pub(super) fn range(row: &Comparison) -> String {
-    too_few(row).map_or_else(|| ends(row.ratio.low, row.ratio.high), str::to_owned)
-}
-
-/// The reason why a ratio has no useful interval; `None` if it has one.
-pub(super) fn too_few(row: &Comparison) -> Option<&'static str> {
-    row.is_vague().then_some(match row.basis {
-        Basis::WithinRun => TOO_SHORT,
-        Basis::BetweenRuns => "too few pairs",
-    })
+    match row.basis {
+        _ if !row.is_vague() => ends(row.ratio.low, row.ratio.high),
+        Basis::WithinRun => TOO_SHORT.to_owned(),
+        Basis::BetweenRuns => "too few pairs".to_owned(),
+    }
 }
 
 fn interval(row: &Comparison) -> String {
@@ -109,25 +98,14 @@ pub(super) fn table_of(
     [a, b]: &[String; 2],
     value: impl Fn(Side, Statistic) -> String,
 ) -> Table {
-    let columns = vec![
-        Column::text("figure"),
-        Column::number(a.as_str(), 120),
-        Column::number(b.as_str(), 130),
-        Column::number("B / A", 200),
-        Column::number("95 % interval", 180),
-        Column::text("verdict"),
-    ];
-    let row = |row: &Comparison| {
-        vec![
-            Cell::new(statistic(row.statistic), Tone::Strong),
-            value(Side::A, row.statistic).into(),
-            value(Side::B, row.statistic).into(),
-            format!("{:.3}", row.ratio.value).into(),
-            range(row).into(),
-            Cell::new(verdict(row), tone(row)),
-        ]
-    };
-    Table::new("Comparisons", columns, rows.iter().map(row).collect())
+    Table::of(rows)
+        .text("figure", |row| Cell::new(statistic(row.statistic), Tone::Strong))
+        .number(a, 120, |row| value(Side::A, row.statistic))
+        .number(b, 130, |row| value(Side::B, row.statistic))
+        .number("B / A", 200, |row| format!("{:.3}", row.ratio.value))
+        .number("95 % interval", 180, range)
+        .text("verdict", |row| Cell::new(verdict(row), tone(row)))
+        .table("Comparisons")
 }
 
 fn tone(row: &Comparison) -> Tone {

@@ -5,7 +5,7 @@ use super::levels::{Sweep, key_column};
 use super::ratios::{self, basis, demand_ratio, statistic};
 use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Section, charts_of};
+use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::relative::decision;
 use dyno_record::experiment::{
@@ -34,12 +34,6 @@ const DEMANDS: [(&str, [&str; 2], u8); 4] = [
     (resource_name(ResourceKind::Disk), ["disk time", "disk / base"], 150),
     (resource_name(ResourceKind::ClientCpu), ["client CPU time", "client CPU / base"], 90),
 ];
-
-pub(super) const BASE: Definition = Definition {
-    term: "base",
-    meaning: "The value that others are compared with. A service demand explains a level if the level needs more of the \
-              resource per operation and is slower, or less and is faster, and the difference is large enough.",
-};
 
 /// Levels relative to others, with their labels.
 pub(super) struct Levels<'a> {
@@ -82,10 +76,7 @@ pub(super) fn of_levels(title: String, same: &str, levels: &Levels<'_>) -> Secti
          are compared as a pair. Times are service demands per operation."
             .to_owned(),
     ];
-    let basis = basis(&first);
-    if !basis.is_empty() {
-        notes.push(basis.trim_end().to_owned());
-    }
+    notes.extend(Some(basis(&first)).filter(|basis| !basis.is_empty()));
     Section {
         title: title.into(),
         lead: format!("Everything is divided by the value with {base} and {same}."),

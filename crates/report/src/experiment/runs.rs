@@ -2,8 +2,8 @@
 
 use super::figure::cell;
 use crate::page::Section;
-use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::{Answer, Block, Experiment, Point, TuneAnswer};
+use crate::page::table::{Cell, Table, Tone};
+use dyno_record::experiment::{Answer, Block, Experiment, Figures, Point, TuneAnswer};
 use dyno_record::quantity::Quantity;
 
 /// The report of a run, relative to its directory.
@@ -12,31 +12,29 @@ const PAGE: &str = "report.html";
 /// The section with all runs in order of execution.
 pub(super) fn section(experiment: &Experiment) -> Section {
     let is_repeated = experiment.points.iter().any(|point| point.repeat > 0);
-    let columns = vec![
-        Column::text("run"),
-        Column::text("settings"),
-        Column::number("repetition", 40),
-        Column::number("rate", 90),
-        Column::number("mean", 60),
-        Column::number("p99", 70),
-        Column::number("caveats", 30),
-    ];
-    let rows = experiment.points.iter().enumerate();
-    let rows = rows
-        .map(|(place, point)| {
-            let mut changed = settings(experiment, point);
-            if is_set_aside(experiment, place) {
-                let joint = if changed.is_empty() { "" } else { ", " };
-                changed.push_str(joint);
-                changed.push_str("set aside");
-            }
-            row(point, changed, is_repeated)
+    let rows: Vec<(usize, &Point)> = experiment.points.iter().enumerate().collect();
+    let of_figures = |point: &Point, cell: fn(&Figures) -> Cell| {
+        point.figures.as_ref().map_or_else(Cell::default, cell)
+    };
+    let table = Table::of(&rows)
+        .text("run", |(_, point)| link(point))
+        .text("settings", |(place, point)| settings(experiment, *place, point))
+        .number("repetition", 40, |(_, point)| Cell::known(is_repeated.then_some(point.repeat + 1)))
+        .number("rate", 90, |(_, point)| rate(point))
+        .number("mean", 60, |(_, point)| {
+            of_figures(point, |one| cell(Some(&one.response_mean_us), Quantity::microseconds))
         })
-        .collect();
+        .number("p99", 70, |(_, point)| {
+            of_figures(point, |one| cell(one.percentile("p99").as_ref(), Quantity::microseconds))
+        })
+        .number("caveats", 30, |(_, point)| {
+            of_figures(point, |one| Quantity::count(one.caveats.len() as u64).into())
+        })
+        .table("Runs");
     Section {
         title: "Runs".into(),
         lead: "Every run has a run directory with its own report.".into(),
-        tables: vec![Table::new("Runs", columns, rows)],
+        tables: vec![table],
         ..Section::default()
     }
 }
@@ -61,8 +59,8 @@ fn is_throttled(point: &Point) -> bool {
     kind.is_some_and(|kind| kind == "throttled")
 }
 
-/// The parameters that a run changes. Parameters common to all runs of a block are omitted.
-fn settings(experiment: &Experiment, point: &Point) -> String {
+/// The parameters that a run changes, and whether it was set aside. Parameters common to all runs of a block are omitted.
+fn settings(experiment: &Experiment, place: usize, point: &Point) -> String {
     let is_varied = |key: &str| {
         let mut axes = experiment.axes_of(point.block);
         point.block.is_none() || axes.any(|axis| axis.key == key)
@@ -75,40 +73,24 @@ fn settings(experiment: &Experiment, point: &Point) -> String {
         Block::Open if is_throttled(point) => "throttled loop".to_owned(),
         Block::Open => "open loop".to_owned(),
     });
-    let all: Vec<String> =
-        [side, point.workload.clone(), block].into_iter().flatten().chain(settings).collect();
-    all.join(", ")
+    let set_aside = is_set_aside(experiment, place).then(|| "set aside".to_owned());
+    let before = [side, point.workload.clone(), block].into_iter().flatten();
+    before.chain(settings).chain(set_aside).collect::<Vec<_>>().join(", ")
 }
 
-fn row(point: &Point, settings: String, is_repeated: bool) -> Vec<Cell> {
+fn link(point: &Point) -> Cell {
     let name = point.directory.rsplit('/').next().unwrap_or_default();
-    let link = Cell {
-        link: (point.figures.is_some() && is_plain(&point.directory))
-            .then(|| format!("{}/{PAGE}", point.directory)),
-        ..Cell::new(name, Tone::Strong)
-    };
-    let repetition = is_repeated.then_some(point.repeat + 1);
-    let mut cells = vec![link, settings.into(), Cell::known(repetition)];
-    match &point.figures {
-        None => cells.extend([
-            match &point.problem {
-                None => Cell::new("not run", Tone::Soft),
-                Some(problem) => {
-                    Cell::new("failed", Tone::Alarm).with_detail(Some(problem.clone()))
-                }
-            },
-            "".into(),
-            "".into(),
-            "".into(),
-        ]),
-        Some(figures) => cells.extend([
-            cell(Some(&figures.rate_per_s), Quantity::per_second),
-            cell(Some(&figures.response_mean_us), Quantity::microseconds),
-            cell(figures.percentile("p99").as_ref(), Quantity::microseconds),
-            Quantity::count(figures.caveats.len() as u64).into(),
-        ]),
+    let is_linked = point.figures.is_some() && is_plain(&point.directory);
+    let link = is_linked.then(|| format!("{}/{PAGE}", point.directory));
+    Cell { link, ..Cell::new(name, Tone::Strong) }
+}
+
+fn rate(point: &Point) -> Cell {
+    match (&point.figures, &point.problem) {
+        (Some(figures), _) => cell(Some(&figures.rate_per_s), Quantity::per_second),
+        (None, None) => Cell::new("not run", Tone::Soft),
+        (None, problem) => Cell::new("failed", Tone::Alarm).with_detail(problem.clone()),
     }
-    cells
 }
 
 /// Whether a path is safe as a link, like the names that experiments choose. A document from elsewhere may contain an
@@ -139,10 +121,10 @@ mod tests {
             server_ended: false,
             storage: None,
         };
-        assert_eq!(row(&point, String::new(), false)[3].text, "not run");
+        assert_eq!(rate(&point).text, "not run");
         let failed =
             Point { problem: Some("the run has measured nothing".into()), storage: None, ..point };
-        let cell = row(&failed, String::new(), false).swap_remove(3);
+        let cell = rate(&failed);
         assert_eq!(cell.text, "failed");
         assert_eq!(cell.detail.as_deref(), Some("the run has measured nothing"));
     }

@@ -5,8 +5,9 @@ use super::parts::Parts;
 use super::search_costs;
 use super::slo_charts::{plot, share_plot};
 use crate::caveat::{CaveatBook, Topic};
-use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Section, charts_of};
+use crate::page::table::{Cell, Column, Columns, Table, Tone};
+use crate::page::{Fact, Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{
@@ -16,15 +17,12 @@ use dyno_record::quantity::Quantity;
 
 /// All parts of the page of such a search.
 pub(super) fn parts(experiment: &Experiment, answer: &SloAnswer, book: &CaveatBook) -> Parts {
-    let search = &answer.search;
-    // Unknown values are reported from below.
-    let around_per_s = search.rate_per_s.or(search.always_missed_from_per_s);
-    let costs = search_costs::section(experiment, around_per_s.unwrap_or(1.0));
+    let costs = search_costs::section(experiment);
     Parts {
         headline: figures(answer, book),
         facts: facts(answer),
         sections: std::iter::once(section(answer, book)).chain(costs).collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["slo"]),
     }
 }
 
@@ -136,17 +134,6 @@ const LEAST_STOLEN_RATIO: f64 = 0.005;
 
 fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
     let objectives = answer.objectives.responses.len();
-    let marks = book.marks(Topic::Latency, None);
-    let mut columns = vec![Column::number("offered", u8::MAX)];
-    columns.extend(
-        answer
-            .objectives
-            .responses
-            .iter()
-            .map(|one| Column::number(one.name(), 200).marked(&marks)),
-    );
-    columns.extend([Column::number("failed", 100), Column::text("verdict"), Column::text("notes")]);
-    let rows = answer.attempts.iter().map(|one| row(answer, one)).collect();
     Section {
         title: match objectives {
             0 => "Failures over offered rate",
@@ -158,10 +145,14 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
                 answer.search.boundary.as_ref().map(|boundary| share_plot(answer, boundary)),
             ),
         ),
-        tables: [Table::new("Runs of the search", columns.clone(), rows), tried(answer)]
-            .into_iter()
-            .chain(set_aside(answer, columns))
-            .collect(),
+        tables: [
+            Some(runs(answer, &answer.attempts, book).table("Runs of the search")),
+            Some(tried(answer)),
+            runs(answer, &answer.set_aside, book).known("Runs that were set aside and repeated"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         notes: notes(answer),
         ..Section::default()
     }
@@ -181,85 +172,55 @@ fn notes(answer: &SloAnswer) -> Vec<String> {
 
 /// The number of runs at each rate, with the share predicted by the curve.
 fn tried(answer: &SloAnswer) -> Table {
-    let columns = vec![
-        Column::number("offered", u8::MAX),
-        Column::number("runs", u8::MAX),
-        Column::number("kept", u8::MAX),
-        Column::number("kept by the curve", 100),
-    ];
-    let rows = answer.search.tried.iter().map(|one| {
-        let count = |count: u32| Cell::from(Quantity::count(u64::from(count)));
-        let curve = answer.search.boundary.as_ref().map(|boundary| {
-            let share = kept_at(boundary, one.rate_per_s);
-            Cell::from(Quantity::ratio(share).brief())
+    let count = |count: u32| Quantity::count(u64::from(count));
+    Table::of(&answer.search.tried)
+        .number("offered", u8::MAX, |one| {
+            Cell::new(Quantity::per_second(one.rate_per_s), Tone::Strong)
+        })
+        .number("runs", u8::MAX, |one| count(one.kept_count + one.missed_count))
+        .number("kept", u8::MAX, |one| count(one.kept_count))
+        .number("kept by the curve", 100, |one| {
+            let boundary = answer.search.boundary.as_ref();
+            let share = boundary.map(|boundary| kept_at(boundary, one.rate_per_s));
+            Cell::known(share.map(|share| Quantity::ratio(share).brief()))
+        })
+        .table("Rates of the search")
+}
+
+fn runs<'a>(
+    answer: &SloAnswer,
+    attempts: &'a [Attempt],
+    book: &CaveatBook,
+) -> Columns<'a, Attempt> {
+    let marks = book.marks(Topic::Latency, None);
+    let mut columns = Table::of(attempts).number("offered", u8::MAX, |attempt| {
+        Cell::new(Quantity::per_second(attempt.rate_per_s), Tone::Strong)
+    });
+    for (place, one) in answer.objectives.responses.iter().enumerate() {
+        let column = Column::number(one.name(), 200).marked(&marks);
+        columns = columns.with(column, |attempt| match attempt.values_us.get(place) {
+            Some(us) if *us > one.limit_us => Cell::new(Quantity::microseconds(*us), Tone::Alarm),
+            us => Cell::known(us.copied().map(Quantity::microseconds)),
         });
-        vec![
-            Cell::new(Quantity::per_second(one.rate_per_s), Tone::Strong),
-            count(one.kept_count + one.missed_count),
-            count(one.kept_count),
-            curve.unwrap_or_default(),
-        ]
-    });
-    Table::new("Rates of the search", columns, rows.collect())
+    }
+    columns
+        .number("failed", 100, |attempt| unwanted(attempt.failed_ratio))
+        .text("verdict", |attempt| match attempt.kept {
+            true => Cell::from("kept"),
+            false => Cell::new("missed", Tone::Soft),
+        })
+        .text("notes", |attempt| Cell::new(run_notes(attempt), Tone::Alarm))
 }
 
-/// Runs that do not count.
-fn set_aside(answer: &SloAnswer, columns: Vec<Column>) -> Option<Table> {
-    let rows = answer.set_aside.iter().map(|one| row(answer, one));
-    let rows: Vec<Vec<Cell>> = rows.collect();
-    (!rows.is_empty()).then(|| Table::new("Runs that were set aside and repeated", columns, rows))
+fn run_notes(attempt: &Attempt) -> String {
+    let share = |ratio: f64, least: f64, what: &str| {
+        (ratio > least).then(|| format!("{} of the {what}", Quantity::ratio(ratio)))
+    };
+    let stolen = attempt.stolen_ratio.unwrap_or(0.0);
+    let notes = [
+        attempt.generator_bound.then(|| "generator-bound".to_owned()),
+        share(attempt.dropped_ratio, 0.0, "arrivals never sent"),
+        share(stolen, LEAST_STOLEN_RATIO, "CPU time stolen"),
+    ];
+    notes.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
-
-fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
-    let mut cells = vec![Cell::new(Quantity::per_second(attempt.rate_per_s), Tone::Strong)];
-    cells.extend(answer.objectives.responses.iter().enumerate().map(|(place, one)| {
-        let Some(us) = attempt.values_us.get(place) else {
-            return Cell::default();
-        };
-        let tone = if *us <= one.limit_us { Tone::Plain } else { Tone::Alarm };
-        Cell::new(Quantity::microseconds(*us), tone)
-    }));
-    cells.push(unwanted(attempt.failed_ratio));
-    cells.push(if attempt.kept { Cell::from("kept") } else { Cell::new("missed", Tone::Soft) });
-    let dropped = (attempt.dropped_ratio > 0.0).then(|| {
-        let share = Quantity::ratio(attempt.dropped_ratio);
-        format!("{share} of the arrivals never sent")
-    });
-    let bound = attempt.generator_bound.then(|| "generator-bound".to_owned());
-    let is_worth_telling = |ratio: &f64| *ratio >= LEAST_STOLEN_RATIO;
-    let stolen = attempt.stolen_ratio.filter(is_worth_telling);
-    let stolen = stolen.map(|ratio| format!("{} of the CPU time stolen", Quantity::ratio(ratio)));
-    let notes: Vec<String> = bound.into_iter().chain(dropped).chain(stolen).collect();
-    cells.push(if notes.is_empty() {
-        Cell::default()
-    } else {
-        Cell::new(notes.join(", "), Tone::Alarm)
-    });
-    cells
-}
-
-/// Terms used on the page of such a search.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "objective",
-        meaning: "Limits that a run must keep: of response times, from the intended start, and of failures. Arrivals that \
-                  were never sent miss every objective.",
-    },
-    Definition {
-        term: "highest rate that keeps it",
-        meaning: "The rate that half of the runs keep. Near it, chance decides about a single run: the share of runs that keep \
-                  the objective is modelled as a logistic curve over the logarithm of the rate, fitted to all runs of the \
-                  search, and the interval holds the true rate with 95 %. Without an interval it is the highest \
-                  rate that was kept.",
-    },
-    Definition {
-        term: "kept by 95 %, by 5 % of runs",
-        meaning: "Rates on the same curve. The larger their distance, the more chance affects a run on these machines. They \
-                  are known less precisely than the rate that half of the runs keep.",
-    },
-    Definition {
-        term: "always kept, always missed",
-        meaning: "No run at or below the first rate missed the objective, and none at or above the second kept it. This is \
-                  an observation without a stated confidence: another run may contradict it.",
-    },
-];

@@ -95,17 +95,11 @@ pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
         y: PlotAxis::linear("runs that keep it, percent", Measure::Count),
         series: vec![
             PlotSeries::curve("curve", Role::Model, Stroke::Line, curve),
-            points_without_intervals(runs),
+            PlotSeries::curve("runs", Role::Measured, Stroke::Points, runs),
         ],
         marks: vec![
             PlotMark::vertical("low end".to_owned(), half.low),
             PlotMark::vertical("high end".to_owned(), half.high),
         ],
     }
-}
-
-fn points_without_intervals(runs: impl Iterator<Item = (f64, f64)>) -> PlotSeries {
-    let points = PlotSeries::curve("runs", Role::Measured, Stroke::Points, runs);
-    let none = vec![None; points.x.len()];
-    PlotSeries { low: none.clone(), high: none, ..points }
 }

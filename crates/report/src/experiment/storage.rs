@@ -3,7 +3,7 @@
 use super::figure::cell;
 use super::runs::is_set_aside;
 use crate::page::Section;
-use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use dyno_analyze::experiment::sweep::disk_limits_of;
 use dyno_record::experiment::{Experiment, Figure, Figures, Point};
 use dyno_record::quantity::Quantity;
@@ -34,14 +34,6 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
     if groups.is_empty() {
         return None;
     }
-    let columns = vec![
-        Column::text("storage"),
-        Column::number("random reads", 130),
-        Column::number("synced writes", 120),
-        Column::number("rate", 110),
-        Column::number("the disk allows", 170),
-        Column::number("runs", 60),
-    ];
     let mut notes = vec![
         "Random reads (4 KiB, 16 at once, bypassing the page cache) and synced writes (4 KiB, one after the other, each with `fdatasync`) were measured by `fio` on the new file system before its first run. The rate is the mean over its runs, in database operations, which need any number of requests each. The disk allows the rate at which operations would use the whole capacity of its devices, as measured by `fio` with a deep queue or as configured.".to_owned(),
     ];
@@ -55,42 +47,45 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
         notes.push(format!("Without {set_aside} {runs} that were set aside."));
     }
     notes.extend(unknown(&groups));
-    let rows = groups.iter().map(|(storage, points)| row(storage, points));
-    let table = Table::new("Storage", columns, rows.collect());
     Some(Section {
         title: "Storage".into(),
         lead: "The limits of the storage without a server, and its use by the servers.".into(),
-        tables: vec![table],
+        tables: vec![table(&groups)],
         notes,
         ..Section::default()
     })
 }
 
-fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
-    let side = points[0].side.map(|side| format!("{}: ", side.label()));
-    let workload = points[0].workload.as_ref();
-    let workload = workload.map(|workload| format!("{workload}: "));
-    let name =
-        format!("{}{}{}", side.unwrap_or_default(), workload.unwrap_or_default(), storage.setting);
-    let limits = storage.limits.as_ref();
-    let per_s = |value: Option<f64>| match value {
-        Some(value) => Quantity::per_second(value).to_string().into(),
-        None => Cell::default(),
-    };
-    let rates = points.iter().filter_map(|point| point.figures.as_ref());
-    let runs: Vec<&Figures> = rates.collect();
-    let rates: Vec<f64> = runs.iter().map(|run| run.rate_per_s.value).collect();
-    let mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-    let known = disk_limits_of(&runs).and_then(|limits| limits.known);
-    let bound = known.map(|limit| Figure::bound_by(&limit.demand));
-    vec![
-        Cell::new(name, Tone::Strong),
-        per_s(limits.map(|limits| limits.random_reads_per_s)),
-        per_s(limits.map(|limits| limits.synced_writes_per_s)),
-        per_s(mean),
-        cell(bound.as_ref(), Quantity::per_second),
-        rates.len().to_string().into(),
-    ]
+fn table(groups: &[(&PreparedStorageRecord, Vec<&Point>)]) -> Table {
+    let per_s = |value: Option<f64>| Cell::known(value.map(Quantity::per_second));
+    Table::of(groups)
+        .text("storage", |(storage, points)| {
+            let side = points[0].side.map(|side| side.label().to_owned());
+            let words = [side, points[0].workload.clone()].into_iter().flatten();
+            let words: String = words.map(|word| format!("{word}: ")).collect();
+            Cell::new(format!("{words}{}", storage.setting), Tone::Strong)
+        })
+        .number("random reads", 130, |(storage, _)| {
+            per_s(storage.limits.as_ref().map(|limits| limits.random_reads_per_s))
+        })
+        .number("synced writes", 120, |(storage, _)| {
+            per_s(storage.limits.as_ref().map(|limits| limits.synced_writes_per_s))
+        })
+        .number("rate", 110, |(_, points)| {
+            let rates: Vec<f64> = runs(points).iter().map(|run| run.rate_per_s.value).collect();
+            per_s((!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64))
+        })
+        .number("the disk allows", 170, |(_, points)| {
+            let known = disk_limits_of(&runs(points)).and_then(|limits| limits.known);
+            let bound = known.map(|limit| Figure::bound_by(&limit.demand));
+            cell(bound.as_ref(), Quantity::per_second)
+        })
+        .number("runs", 60, |(_, points)| runs(points).len())
+        .table("Storage")
+}
+
+fn runs<'a>(points: &[&'a Point]) -> Vec<&'a Figures> {
+    points.iter().filter_map(|point| point.figures.as_ref()).collect()
 }
 
 /// Reasons for missing values of a storage, each with the storages that it applies to.

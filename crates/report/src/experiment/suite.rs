@@ -10,8 +10,8 @@ use crate::costs;
 use crate::facts;
 use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Section, charts_of};
-use crate::terms::INTERVAL;
+use crate::page::{Fact, Figure, Section, charts_of};
+use crate::terms::terms;
 use crate::texts::short;
 use dyno_analyze::experiment::sweep::version;
 use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
@@ -29,8 +29,6 @@ const PERCENTILES: [(&str, u8); 3] = [("p50", 100), ("p95", 120), ("p99", 170)];
 /// All parts of the page of a suite.
 pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &CaveatBook) -> Parts {
     let suite = Suite { experiment, answer, book };
-    let mut definitions = DEFINITIONS.to_vec();
-    definitions.extend(answer.relative.iter().map(|_| relative::BASE));
     Parts {
         headline: suite.headline(),
         facts: workloads(experiment),
@@ -38,7 +36,10 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
             .chain(suite.relative_section())
             .chain(suite.costs_section())
             .collect(),
-        definitions,
+        definitions: match answer.relative {
+            Some(_) => terms(&["suite", "interval", "base"]),
+            None => terms(&["suite", "interval"]),
+        },
     }
 }
 
@@ -333,18 +334,3 @@ fn notes(level: &Level) -> Cell {
         (false, false) => Cell::default(),
     }
 }
-
-/// Terms used on the page of a suite.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "suite",
-        meaning: "Several workloads on the same servers. Workloads that insert or delete come last in each round, so all others \
-                  find exactly the loaded documents.",
-    },
-    INTERVAL,
-    Definition {
-        term: "share below a time",
-        meaning: "Successful operations with a shorter response time, divided by all successful operations; counted in \
-                  the recorded histograms.",
-    },
-];

@@ -12,8 +12,8 @@ use super::sweep_charts as charts;
 use crate::caveat::{CaveatBook, Topic};
 use crate::costs;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Figure, Section, charts_of};
-use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
+use crate::page::{Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, RATE, SweepAnswer};
 use dyno_record::model::ResourceKind;
@@ -50,8 +50,8 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
         facts: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
         definitions: match answer.relative {
-            Some(_) => [DEFINITIONS, &[relative::BASE]].concat(),
-            None => DEFINITIONS.to_vec(),
+            Some(_) => terms(&["sweep", "interval", "service-demand", "law-check", "base"]),
+            None => terms(&["sweep", "interval", "service-demand", "law-check"]),
         },
     }
 }
@@ -118,61 +118,52 @@ impl Sweep<'_> {
     }
 
     fn levels_table(&self) -> Table {
-        let levels = self.levels();
-        let rate_marks = self.book.marks(Topic::Rate, None);
-        let latency_marks = self.book.marks(Topic::Latency, None);
-        let mut columns: Vec<Column> = self.keys().into_iter().map(key_column).collect();
-        columns.extend([
-            Column::number("clients", 35),
-            Column::number("offered", 40),
-            Column::number("runs", 20),
-            Column::number("think time", 45),
-            Column::number("rate", 200).marked(&rate_marks),
-            Column::number("mean", 180).marked(&latency_marks),
-        ]);
-        columns.extend(
-            PERCENTILES.map(|(name, rank)| Column::number(name, rank).marked(&latency_marks)),
-        );
-        columns.extend(RESOURCES.map(|(_, title, rank)| Column::number(title, rank)));
-        columns.extend([
-            Column::number("failed", 160).marked(&self.book.marks(Topic::Errors, None)),
-            Column::number("dropped", 155).marked(&self.book.marks(Topic::Arrivals, None)),
-            Column::text("notes"),
-        ]);
-        let rows = levels.iter().map(|level| self.level_row(level)).collect();
-        Table::new("Levels", columns, rows)
-    }
-
-    fn level_row(&self, level: &Level) -> Vec<Cell> {
-        let keys = self.keys();
-        let mut cells: Vec<Cell> = keys.iter().map(|key| self.key_cell(key, level)).collect();
-        let clients = (!keys.contains(&CLIENTS)).then(|| Quantity::count(level.clients.into()));
-        let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
-        let is_repeated = self.answer.levels.iter().any(|level| level.runs.len() > 1);
-        cells.extend([
-            Cell::known(clients),
-            Cell::known(offered.map(Quantity::per_second)),
-            Cell::known(is_repeated.then_some(level.runs.len())),
-            Cell::known(level.think_mean_us.map(Quantity::microseconds)),
-        ]);
-        let mut rate = cell(Some(&level.rate_per_s), Quantity::per_second);
-        if std::ptr::eq(level, self.best()) {
-            rate.tone = Tone::Strong;
+        let (keys, levels) = (self.keys(), self.levels());
+        let is_repeated = levels.iter().any(|level| level.runs.len() > 1);
+        let marked = |column: Column, topic| column.marked(&self.book.marks(topic, None));
+        let us = Quantity::microseconds;
+        let mut columns = Table::of(&levels);
+        for key in &keys {
+            columns = columns.with(key_column(key), |level| self.key_cell(key, level));
         }
-        cells.extend([rate, cell(Some(&level.response_mean_us), Quantity::microseconds)]);
-        cells.extend(
-            PERCENTILES.map(|(name, _)| cell(level.response_us.get(name), Quantity::microseconds)),
-        );
-        cells.extend(RESOURCES.map(|(name, _, _)| {
-            let busy = level.busy_ratio.get(name).copied();
-            Cell::known(busy.map(Quantity::ratio))
-        }));
-        cells.extend([
-            unwanted(level.failed_ratio),
-            unwanted(level.dropped_ratio),
-            self.level_notes(level),
-        ]);
-        cells
+        columns = columns
+            .number("clients", 35, |level| {
+                let is_unknown = !keys.contains(&CLIENTS);
+                Cell::known(is_unknown.then(|| Quantity::count(level.clients.into())))
+            })
+            .number("offered", 40, |level| {
+                let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
+                Cell::known(offered.map(Quantity::per_second))
+            })
+            .number("runs", 20, |level| Cell::known(is_repeated.then_some(level.runs.len())))
+            .number("think time", 45, |level| Cell::known(level.think_mean_us.map(us)))
+            .with(marked(Column::number("rate", 200), Topic::Rate), |level| {
+                let rate = cell(Some(&level.rate_per_s), Quantity::per_second);
+                let is_best = std::ptr::eq(*level, self.best());
+                Cell { tone: if is_best { Tone::Strong } else { Tone::Plain }, ..rate }
+            })
+            .with(marked(Column::number("mean", 180), Topic::Latency), |level| {
+                cell(Some(&level.response_mean_us), us)
+            });
+        for (name, rank) in PERCENTILES {
+            columns = columns.with(marked(Column::number(name, rank), Topic::Latency), |level| {
+                cell(level.response_us.get(name), us)
+            });
+        }
+        for (name, title, rank) in RESOURCES {
+            columns = columns.number(title, rank, |level| {
+                Cell::known(level.busy_ratio.get(name).copied().map(Quantity::ratio))
+            });
+        }
+        columns
+            .with(marked(Column::number("failed", 160), Topic::Errors), |level| {
+                unwanted(level.failed_ratio)
+            })
+            .with(marked(Column::number("dropped", 155), Topic::Arrivals), |level| {
+                unwanted(level.dropped_ratio)
+            })
+            .text("notes", |level| self.level_notes(level))
+            .table("Levels")
     }
 
     fn level_notes(&self, level: &Level) -> Cell {
@@ -228,48 +219,3 @@ impl Sweep<'_> {
         Some(Section { title: self.title("Service demands").into(), ..section })
     }
 }
-
-/// Terms used on the page of a sweep.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "level",
-        meaning: "All runs with the same settings. Their windows and histograms are combined.",
-    },
-    INTERVAL,
-    SERVICE_DEMAND,
-    Definition {
-        term: "asymptotic bounds",
-        meaning: "No rate is above min(N / (D + Z), 1 / D_max) with N clients that wait for Z before each operation, \
-                  whatever the server does; and no response time is below the corresponding limit.",
-    },
-    Definition {
-        term: "balanced job bounds",
-        meaning: "Narrower bounds, for servers with queues like in a separable network.",
-    },
-    Definition {
-        term: "network of the demands",
-        meaning: "The exact behaviour of a closed network with the measured demands and exponential service times: waiting \
-                  for the measured resources only. Longer measured times are waiting for something else.",
-    },
-    Definition {
-        term: "M/M/m queue",
-        meaning: "Poisson arrivals, exponential service and m servers: the response time of an open load that waits for one \
-                  resource only. Fitted to the means at the sustained rates.",
-    },
-    Definition {
-        term: "N*",
-        meaning: "The number of clients where the two upper bounds of the rate meet. With more clients operations \
-                  certainly wait for each other.",
-    },
-    Definition {
-        term: "knee",
-        meaning: "The load with the highest rate divided by response time. Beyond it, more load adds more response \
-                  time than rate.",
-    },
-    Definition {
-        term: "universal scalability law",
-        meaning: "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that cannot be done in parallel, \
-                  κ the cost of coordination. Fitted to the rates by least squares.",
-    },
-    LAW_CHECK,
-];

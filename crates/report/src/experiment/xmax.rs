@@ -7,8 +7,9 @@ use super::parts::{Parts, option};
 use super::search_costs;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
-use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Fact, Figure, Section, charts_of};
+use crate::page::table::{Cell, Table, Tone};
+use crate::page::{Fact, Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_analyze::experiment::xmax::KEPT_RATIO;
 use dyno_record::experiment::Figure as Interval;
 use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
@@ -27,13 +28,13 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
             lead: format!("Measured with {}, at the maximum.", clients(answer.search.clients)),
         })
     });
-    let costs = search_costs::section(experiment, answer.search.rate_per_s);
+    let costs = search_costs::section(experiment);
     let sections = [Some(search(answer)), confirmations(answer), demands, costs];
     Parts {
         headline: figures(answer, book),
         facts: facts(experiment, answer),
         sections: sections.into_iter().flatten().collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["xmax"]),
     }
 }
 
@@ -96,53 +97,38 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 fn search(answer: &XmaxAnswer) -> Section {
-    let columns = vec![
-        Column::number("clients", u8::MAX),
-        Column::number("runs", 60),
-        Column::number("mean rate", 200),
-        Column::number("lowest", 100),
-        Column::number("highest", 110),
-        Column::text("notes"),
-    ];
-    let rows = answer.search.tried.iter();
-    let rows = rows.map(|tried| search_row(answer, tried)).collect();
+    let is_best = |tried: &TriedClients| tried.clients == answer.search.clients;
+    let end = |tried: &TriedClients, pick: fn(f64, f64) -> f64| {
+        let rates = tried.rates_per_s.iter().copied().filter(|_| tried.rates_per_s.len() > 1);
+        Cell::known(rates.reduce(pick).map(Quantity::per_second))
+    };
+    let table = Table::of(&answer.search.tried)
+        .number("clients", u8::MAX, |tried| {
+            Cell::new(Quantity::count(tried.clients.into()), Tone::Strong)
+        })
+        .number("runs", 60, |tried| tried.rates_per_s.len())
+        .number("mean rate", 200, |tried| {
+            let tone = if is_best(tried) { Tone::Strong } else { Tone::Plain };
+            Cell::new(Quantity::per_second(mean(&tried.rates_per_s)), tone)
+        })
+        .number("lowest", 100, |tried| end(tried, f64::min))
+        .number("highest", 110, |tried| end(tried, f64::max))
+        .text("notes", |tried| match tried.clients {
+            _ if is_best(tried) => Cell::new("elected", Tone::Soft),
+            clients if clients == answer.search.enough_clients => Cell::new("enough", Tone::Soft),
+            _ => Cell::default(),
+        })
+        .table("Numbers of clients");
     Section {
         title: "Rate over clients".into(),
         charts: charts_of([plot(answer)]),
-        tables: vec![Table::new("Numbers of clients", columns, rows)],
+        tables: vec![table],
         notes: vec![
             "The best of many noisy runs is too good: the runs that elected a number of clients do not count for its rate."
                 .to_owned(),
         ],
         ..Section::default()
     }
-}
-
-fn search_row(answer: &XmaxAnswer, tried: &TriedClients) -> Vec<Cell> {
-    let rates = &tried.rates_per_s;
-    let is_best = tried.clients == answer.search.clients;
-    let is_enough = tried.clients == answer.search.enough_clients;
-    let note = match (is_best, is_enough) {
-        (true, _) => "elected",
-        (false, true) => "enough",
-        (false, false) => "",
-    };
-    let end = |pick: fn(f64, f64) -> f64| match rates.len() {
-        0 | 1 => String::new(),
-        _ => {
-            let value = rates.iter().copied().reduce(pick).unwrap_or(f64::NAN);
-            Quantity::per_second(value).to_string()
-        }
-    };
-    let tone = if is_best { Tone::Strong } else { Tone::Plain };
-    vec![
-        Cell::new(Quantity::count(tried.clients.into()), Tone::Strong),
-        rates.len().into(),
-        Cell::new(Quantity::per_second(mean(rates)), tone),
-        end(f64::min).into(),
-        end(f64::max).into(),
-        Cell::new(note, Tone::Soft),
-    ]
 }
 
 fn plot(answer: &XmaxAnswer) -> Plot {
@@ -165,59 +151,24 @@ fn plot(answer: &XmaxAnswer) -> Plot {
 }
 
 fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
-    let columns = vec![
-        Column::number("offered", u8::MAX),
-        Column::number("of the maximum", 100),
-        Column::number("achieved", 200),
-        Column::number("p99", 150),
-        Column::text("verdict"),
-    ];
-    let rows = answer.confirmations.iter().map(|one| {
-        let verdict = if one.kept {
-            Cell::new("kept", Tone::Strong)
-        } else {
-            Cell::new("not kept", Tone::Doubt)
-        };
-        vec![
-            Cell::new(Quantity::per_second(one.offered_rate_per_s), Tone::Strong),
-            Quantity::ratio(one.ratio).into(),
-            cell(Some(&one.rate_per_s), Quantity::per_second),
-            cell(one.p99_us.as_ref(), Quantity::microseconds),
-            verdict,
-        ]
-    });
-    let rows: Vec<Vec<Cell>> = rows.collect();
-    (!rows.is_empty()).then(|| Section {
+    let table = Table::of(&answer.confirmations)
+        .number("offered", u8::MAX, |one| {
+            Cell::new(Quantity::per_second(one.offered_rate_per_s), Tone::Strong)
+        })
+        .number("of the maximum", 100, |one| Quantity::ratio(one.ratio))
+        .number("achieved", 200, |one| cell(Some(&one.rate_per_s), Quantity::per_second))
+        .number("p99", 150, |one| cell(one.p99_us.as_ref(), Quantity::microseconds))
+        .text("verdict", |one| match one.kept {
+            true => Cell::new("kept", Tone::Strong),
+            false => Cell::new("not kept", Tone::Doubt),
+        });
+    table.known("Confirmation").map(|table| Section {
         title: "Open loop just below".into(),
         lead: format!(
             "A rate is kept if {} of it are achieved, nothing is dropped and nothing fails.",
             Quantity::ratio(KEPT_RATIO)
         ),
-        tables: vec![Table::new("Confirmation", columns, rows)],
+        tables: vec![table],
         ..Section::default()
     })
 }
-
-/// Terms used on the page of such a search.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "X_max",
-        meaning: "The highest rate of a closed loop, with its number of clients: the mean of runs that were \
-                  made after that number was found. Its interval is between these runs, or over the windows of the \
-                  run if there is only one.",
-    },
-    Definition {
-        term: "sustained rate",
-        meaning: "The highest offered rate, independent of the server's speed, that the server sustained. It is \
-                  one of a few given rates with one run each, so it has no interval.",
-    },
-    Definition {
-        term: "bound of the rate",
-        meaning: "The rate at which the busiest resource is saturated, from the service demands at the maximum, with \
-                  their error.",
-    },
-    Definition {
-        term: "limit of the client",
-        meaning: "If the load generator is saturated, its maximum does not describe the server, and is not called X_max.",
-    },
-];

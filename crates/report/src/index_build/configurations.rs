@@ -5,7 +5,7 @@ use super::sides::{Side, files_of_collection, has_pattern};
 use super::words::{Change, took};
 use crate::io_trace;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Chart, Figure, Section, Sketch};
+use crate::page::{Chart, Figure, Section};
 use crate::texts::text;
 use dyno_analyze::access_pattern::{FilePattern, order_statement};
 use dyno_record::index_build::{
@@ -283,7 +283,6 @@ fn line(row: &Row<'_>, server: &Server<'_>) -> Vec<Cell> {
 /// A chart per build, with the pictures of all servers side by side.
 fn pictures(rows: &[Row<'_>]) -> Option<Section> {
     let mut charts: Vec<Chart> = Vec::new();
-    let mut sketches: Vec<Sketch> = Vec::new();
     for row in rows {
         let Some(trace) = &row.side.trace else {
             continue;
@@ -294,17 +293,11 @@ fn pictures(rows: &[Row<'_>]) -> Option<Section> {
             .filter_map(|server| Some((server.facts.name.as_str(), server.file?)))
             .collect();
         let drawn = io_trace::offsets_of_servers(row.side.name, &files, trace);
-        let Some((mut chart, sketched)) = drawn else {
+        let Some(mut chart) = drawn else {
             continue;
         };
         chart.title = format!("{}, {}: {}", row.name(), row.number_of_servers(), chart.title);
         charts.push(chart.into());
-        sketches.extend(
-            sketched.into_iter().map(|sketch| Sketch {
-                title: format!("{}, {}", row.name(), sketch.title),
-                ..sketch
-            }),
-        );
     }
     (!charts.is_empty()).then(|| Section {
         title: "Where and when".into(),
@@ -312,7 +305,6 @@ fn pictures(rows: &[Row<'_>]) -> Option<Section> {
                from start to end; a cloud is a file read at random. The servers of a configuration have the same axes."
             .into(),
         charts,
-        sketches,
         ..Section::default()
     })
 }

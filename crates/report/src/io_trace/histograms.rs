@@ -23,21 +23,27 @@ const SMALL_RATIO: f64 = 0.01;
 
 const ROLES: [Role; MOST_CURVES] = [Role::Measured, Role::P99, Role::P50, Role::Balanced];
 
-/// Histograms of latencies.
-pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
-    let plots = largest(files).into_iter();
-    let plots = plots.filter_map(|file| latency_plot("", file, &[("calls", Some(file))]));
-    latency_section(plots.collect())
+/// A file, or both files of a pair with the names of their sides.
+type Sides<'a> = Vec<(&'static str, &'a FilePattern)>;
+
+/// The histograms of files, each alone.
+pub(super) fn of_files(files: &[&FilePattern]) -> [Option<Section>; 2] {
+    let files: Vec<Sides<'_>> = largest(files).into_iter().map(|file| vec![("", file)]).collect();
+    [latencies("", &files), sizes(&files)]
 }
 
-/// Histograms of latencies of two traces.
-pub(super) fn latency_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
-    let plots = pairs.iter();
-    let plots = plots.filter_map(|pair| latency_plot("pair-", pair.any(), &pair.sides()));
-    latency_section(plots.collect())
+/// The histograms of two traces.
+pub(super) fn of_pairs(pairs: &[Pair<'_>]) -> [Option<Section>; 2] {
+    let mut files: Vec<Sides<'_>> = Vec::new();
+    for pair in pairs {
+        let sides = pair.sides().into_iter();
+        files.push(sides.filter_map(|(label, file)| Some((label, file?))).collect());
+    }
+    [latencies("pair-", &files), sizes(&files)]
 }
 
-fn latency_section(plots: Vec<Plot>) -> Option<Section> {
+fn latencies(kind: &str, files: &[Sides<'_>]) -> Option<Section> {
+    let plots: Vec<Plot> = files.iter().filter_map(|sides| latency_plot(kind, sides)).collect();
     (!plots.is_empty()).then(|| Section {
         title: "How long".into(),
         lead: "Time from entry to exit of a call. Bars get wider with time: there are at most four per power of two.".into(),
@@ -53,16 +59,11 @@ fn largest<'a>(files: &[&'a FilePattern]) -> Vec<&'a FilePattern> {
     large.take(MOST_FILES).copied().collect()
 }
 
-fn latency_plot(
-    kind: &str,
-    file: &FilePattern,
-    sides: &[(&str, Option<&FilePattern>)],
-) -> Option<Plot> {
-    let known = sides.iter().filter_map(|(label, file)| Some((*label, (*file)?)));
-    let histograms: Vec<(&str, &LogHistogram)> = known
-        .map(|(label, file)| (label, &file.latency_ns))
-        .filter(|(_, times)| times.count() > 0)
-        .collect();
+fn latency_plot(kind: &str, sides: &Sides<'_>) -> Option<Plot> {
+    let (_, file) = sides.last()?;
+    let known = sides.iter().map(|(label, file)| (*label, &file.latency_ns));
+    let histograms: Vec<(&str, &LogHistogram)> =
+        known.filter(|(_, times)| times.count() > 0).collect();
     let part_bits = histograms.iter().map(|(_, times)| times.part_bits()).min()?.min(PART_BITS);
     let coarse: Vec<(&str, LogHistogram)> = histograms
         .iter()
@@ -82,7 +83,8 @@ fn latency_plot(
             let count = times.counts().get(bucket).copied().unwrap_or(0);
             (us, count as f64 * 100.0 / times.count() as f64)
         });
-        PlotSeries::curve(*label, role, Stroke::Steps, points)
+        let label = if label.is_empty() { "calls" } else { label };
+        PlotSeries::curve(label, role, Stroke::Steps, points)
     });
     Some(Plot {
         id: format!("latency-histogram-{kind}{}-{}", file.file, file.operation.as_str()),
@@ -95,35 +97,21 @@ fn latency_plot(
     })
 }
 
-/// Histograms of sizes.
-pub(super) fn sizes(files: &[&FilePattern]) -> Option<Section> {
-    let charts = largest(files).into_iter();
-    let charts = charts.filter_map(|file| size_chart(file, &[("", Some(file))]));
-    size_section(charts.collect())
-}
-
-/// Histograms of sizes of two traces.
-pub(super) fn size_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = pairs.iter().filter_map(|pair| size_chart(pair.any(), &pair.sides()));
-    size_section(charts.collect())
-}
-
-fn size_section(rows: Vec<RowsChart>) -> Option<Section> {
-    (!rows.is_empty()).then(|| Section {
+fn sizes(files: &[Sides<'_>]) -> Option<Section> {
+    let charts: Vec<RowsChart> = files.iter().filter_map(size_chart).collect();
+    (!charts.is_empty()).then(|| Section {
         title: "Sizes of calls".into(),
         lead: "Bytes moved by a call. A row covers sizes from one power of two up to the next."
             .into(),
-        charts: charts_of(rows),
+        charts: charts_of(charts),
         ..Section::default()
     })
 }
 
-fn size_chart(named: &FilePattern, sides: &[(&str, Option<&FilePattern>)]) -> Option<RowsChart> {
+fn size_chart(sides: &Sides<'_>) -> Option<RowsChart> {
+    let (_, named) = sides.last()?;
     let mut values = Vec::new();
-    for (label, file) in sides {
-        let Some(file) = file.filter(|file| file.operation != Operation::Sync) else {
-            continue;
-        };
+    for (label, file) in sides.iter().filter(|(_, file)| file.operation != Operation::Sync) {
         let mut coarse = LogHistogram::new(0);
         coarse.merge(&file.size_bytes);
         let all = coarse.count() as f64;

@@ -5,7 +5,6 @@ mod facts;
 mod histograms;
 mod pairs;
 mod pictures;
-mod sketch;
 mod tables;
 mod view;
 
@@ -14,8 +13,9 @@ use crate::error::ReportError;
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::density::DensityChart;
-use crate::page::{Definition, Figure, Finding as Shown, Page, Section, Sketch};
+use crate::page::{Figure, Finding as Shown, Page, Section};
 use crate::render::show;
+use crate::terms::terms;
 use crate::texts::text;
 use dyno_analyze::access_pattern::{
     AccessPatterns, FilePattern, compared, findings, order_statement,
@@ -89,7 +89,7 @@ pub fn page(view: &TraceView<'_>) -> Page {
             .into_iter()
             .chain(machine::list(document.environment.as_ref(), &CaveatBook::new(&[])))
             .collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["trace"]),
         caveats,
         ..base
     }
@@ -111,7 +111,7 @@ pub fn pair_page(pair: &TracePair<'_>) -> Page {
         findings: sentences(&pair_findings(pair)),
         sections: pair_sections(pair),
         method: Page::method_of(facts),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["trace"]),
         caveats,
         ..base
     }
@@ -122,10 +122,10 @@ pub fn sections(view: &TraceView<'_>) -> Vec<Section> {
     let shown = tables::worth_showing(view.patterns);
     let mut sections = vec![tables::files(&shown, view.patterns)];
     sections.extend(tables::slices(&shown, view));
-    sections.extend(pictures::offsets(&shown));
-    sections.extend(pictures::latencies(&shown));
-    sections.extend(histograms::latencies(&shown));
-    sections.extend(histograms::sizes(&shown));
+    let drawn = pictures::drawn(&shown);
+    sections.extend(pictures::offsets(&drawn));
+    sections.extend(pictures::latencies(&drawn));
+    sections.extend(histograms::of_files(&shown).into_iter().flatten());
     sections.extend(histograms::scores(&shown));
     sections.extend(tables::block(view));
     sections
@@ -135,10 +135,10 @@ pub fn sections(view: &TraceView<'_>) -> Vec<Section> {
 pub fn pair_sections(pair: &TracePair<'_>) -> Vec<Section> {
     let pairs = pairs::pairs(pair.before.patterns, pair.after.patterns);
     let mut sections = vec![tables::pairs(&pairs)];
-    sections.extend(pictures::offset_pairs(pair, &pairs));
-    sections.extend(pictures::latency_pairs(pair, &pairs));
-    sections.extend(histograms::latency_pairs(&pairs));
-    sections.extend(histograms::size_pairs(&pairs));
+    let drawn = pictures::drawn_pairs(pair, &pairs);
+    sections.extend(pictures::offsets(&drawn));
+    sections.extend(pictures::latencies(&drawn));
+    sections.extend(histograms::of_pairs(&pairs).into_iter().flatten());
     sections.extend(tables::block_pair(pair));
     sections
 }
@@ -148,7 +148,7 @@ pub(crate) fn offsets_of_servers(
     id: &str,
     servers: &[(&str, &FilePattern)],
     view: &TraceView<'_>,
-) -> Option<(DensityChart, Vec<Sketch>)> {
+) -> Option<DensityChart> {
     let zero_ns = view.patterns.first_ns.unwrap_or(0);
     pictures::offsets_of_servers(id, servers, zero_ns)
 }
@@ -222,48 +222,3 @@ fn main_file(patterns: &AccessPatterns) -> Option<&FilePattern> {
     let operations = [Operation::Read, Operation::Fault, Operation::Write];
     operations.into_iter().find_map(most)
 }
-
-/// Terms used on the page of a trace.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "score",
-        meaning: "From 0 (random) to 1 (sequential): the mean value of the calls. A call counts 1 if it begins where a \
-                  stream of at least four calls ended; if it begins later but within the gap, its size as a share of the distance; half of \
-                  that if the stream goes backward; else 0. The first call, and calls at the same place again, are not counted.",
-    },
-    Definition {
-        term: "stream",
-        meaning: "Calls that continue where an earlier one ended, from any thread. Up to 32 of them can be interleaved in a file.",
-    },
-    Definition {
-        term: "sequential",
-        meaning: "Share of the calls that continue a stream forward, at most a gap beyond its end.",
-    },
-    Definition {
-        term: "median seek",
-        meaning: "The median distance, in either direction, of a call's start from the end of the stream that it continues, or else of \
-                  the previous call on the same file.",
-    },
-    Definition {
-        term: "read again",
-        meaning: "Share of the moved 4 KiB pages that had been moved before.",
-    },
-    Definition {
-        term: "touched",
-        meaning: "All 4 KiB pages that were moved, each counted once: the working set.",
-    },
-    Definition {
-        term: "times its size",
-        meaning: "Bytes moved, as multiples of the file's final size.",
-    },
-    Definition {
-        term: "waited for the device",
-        meaning: "Share of the reads during which a block layer request of the same process ended. The page cache answered the \
-                  others. Sectors are not mapped to file offsets: with several threads reading at once, a request may be attributed to the \
-                  wrong call.",
-    },
-    Definition {
-        term: "device bytes",
-        meaning: "Bytes of the requests caused by the reads, including read-ahead, as a share of the bytes read.",
-    },
-];

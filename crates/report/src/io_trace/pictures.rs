@@ -1,18 +1,15 @@
 //! Density charts of a trace: offset over time, and latency over offset.
 
 use super::pairs::Pair;
-use super::sketch::{framed, pair_sketches, sketches};
 use super::tables::noun;
 use super::view::{TracePair, TraceView};
 use crate::page::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
 use crate::page::plot::Measure;
-use crate::page::{Section, Sketch, charts_of};
+use crate::page::{Section, charts_of};
 use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
 
-const OFFSETS_TITLE: &str = "Where and when";
-const LATENCIES_TITLE: &str = "How long, by place";
 const COLOURS: &str = "The stronger the colour, the more calls, by the logarithm of their number.";
 
 /// Rows above the largest latency: a power of two.
@@ -23,34 +20,29 @@ const FEWEST_DRAWN: u64 = 16;
 
 /// A grid to draw, with its file and the time that counts as 0.
 pub(super) struct Drawn<'a> {
-    pub(super) label: &'a str,
-    pub(super) file: &'a FilePattern,
-    pub(super) pictures: &'a Pictures,
-    pub(super) zero_ns: i64,
+    label: &'a str,
+    file: &'a FilePattern,
+    pictures: &'a Pictures,
+    zero_ns: i64,
 }
 
-/// Offset over time for each file with pictures.
-pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
-    let charts = drawn(files).map(|one| offset_chart(&[one])).collect();
+/// Offset over time, with the time from the first call if there are two traces.
+pub(super) fn offsets(drawn: &[Vec<Drawn<'_>>]) -> Option<Section> {
     section(
-        OFFSETS_TITLE,
+        "Where and when",
         "A dot is a call: its place in the file from bottom to top, its time from left to right. A rising line is a file read \
          from start to end; a cloud is a file read at random.",
-        charts,
+        drawn.iter().map(|sides| offset_chart(sides)).collect(),
     )
-    .map(|section| Section {
-        sketches: sketches(files),
-        ..section
-    })
 }
 
-/// Offset over time for one file of each server, side by side on the same axes, starting at the first call of all. Returns
-/// the chart and a sketch for texts; `None` if no file has a picture.
+/// Offset over time for one file of each server, side by side on the same axes, starting at the first call of all. `None` if
+/// no file has a picture.
 pub(super) fn offsets_of_servers(
     id: &str,
     servers: &[(&str, &FilePattern)],
     zero_ns: i64,
-) -> Option<(DensityChart, Vec<Sketch>)> {
+) -> Option<DensityChart> {
     let drawn: Vec<Drawn<'_>> = servers
         .iter()
         .filter(|(_, file)| file.placed_calls >= FEWEST_DRAWN)
@@ -58,46 +50,16 @@ pub(super) fn offsets_of_servers(
             Some(Drawn { label, file, pictures: file.pictures.as_deref()?, zero_ns })
         })
         .collect();
-    if drawn.is_empty() {
-        return None;
-    }
-    let chart = DensityChart { id: format!("offset-{id}"), ..offset_chart(&drawn) };
-    Some((chart, framed(&drawn)))
+    let chart = || DensityChart { id: format!("offset-{id}"), ..offset_chart(&drawn) };
+    (!drawn.is_empty()).then(chart)
 }
 
-/// Latency over offset for each file with pictures.
-pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
-    let charts = drawn(files).map(|one| latency_chart(&[one])).collect();
+/// Latency over offset.
+pub(super) fn latencies(drawn: &[Vec<Drawn<'_>>]) -> Option<Section> {
     section(
-        LATENCIES_TITLE,
+        "How long, by place",
         "A dot is a call: its place in the file from left to right, its duration from bottom to top.",
-        charts,
-    )
-}
-
-/// Offset over time for two traces on the same axes. Each begins at its own start.
-pub(super) fn offset_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = drawn_pairs(pair, pairs).iter().map(|both| offset_chart(both)).collect();
-    section(
-        OFFSETS_TITLE,
-        "Both pictures have the same axes and colours. A dot is a call: its place in the file from bottom to top, its time since the first \
-         call from left to right.",
-        charts,
-    )
-    .map(|section| Section {
-        sketches: pair_sketches(pair, pairs),
-        ..section
-    })
-}
-
-/// Latency over offset for two traces on the same axes.
-pub(super) fn latency_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = drawn_pairs(pair, pairs).iter().map(|both| latency_chart(both)).collect();
-    section(
-        LATENCIES_TITLE,
-        "Both pictures have the same axes and colours. A dot is a call: its place in the file from left to right, its duration from \
-         bottom to top.",
-        charts,
+        drawn.iter().map(|sides| latency_chart(sides)).collect(),
     )
 }
 
@@ -110,19 +72,18 @@ fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Opt
     })
 }
 
-pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
+/// The files with enough calls for a picture, each alone.
+pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> Vec<Vec<Drawn<'a>>> {
     let worth = files.iter().filter(|file| file.placed_calls >= FEWEST_DRAWN);
-    worth.filter_map(|file| {
-        Some(Drawn {
-            label: "",
-            file,
-            pictures: file.pictures.as_deref()?,
-            // The clock of the run, which the other charts use.
-            zero_ns: 0,
-        })
-    })
+    let drawn = worth.filter_map(|file| {
+        let pictures = file.pictures.as_deref()?;
+        // The clock of the run, which the other charts use.
+        Some(vec![Drawn { label: "", file, pictures, zero_ns: 0 }])
+    });
+    drawn.collect()
 }
 
+/// The files of two traces, side by side. Each begins at its own first call.
 pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<Vec<Drawn<'a>>> {
     let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
     let zeros = [first(&pair.before), first(&pair.after)];

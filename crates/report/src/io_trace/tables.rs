@@ -3,8 +3,8 @@
 use super::pairs::Pair;
 use super::view::{TracePair, TraceView};
 use crate::page::Section;
-use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern};
+use crate::page::table::{Cell, Table, Tone};
+use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern, Window};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
@@ -42,29 +42,26 @@ pub(super) fn worth_showing(patterns: &AccessPatterns) -> Vec<&FilePattern> {
 
 /// The section about files.
 pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Section {
-    let columns = vec![
-        Column::text("file"),
-        Column::text("calls"),
-        Column::number("number", 250),
-        Column::number("bytes", 200),
-        Column::number("median size", 120),
-        Column::number("score", 249),
-        Column::number("sequential", 180),
-        Column::number("median seek", 190),
-        Column::number("read again", 90),
-        Column::number("touched", 80),
-        Column::number("times its size", 150),
-        Column::number("median latency", 170),
-        Column::number("p99 latency", 160),
-        Column::number("waited for the device", 175),
-        Column::number("device bytes", 70),
-        Column::number("failed", 60),
-    ];
-    let rows = shown.iter().enumerate().map(|(place, file)| {
-        let is_first = shown[..place].iter().all(|other| other.file != file.file);
-        row(file, is_first)
+    let rows: Vec<(&FilePattern, bool)> = shown
+        .iter()
+        .enumerate()
+        .map(|(place, file)| {
+            let is_first = shown[..place].iter().all(|other| other.file != file.file);
+            (*file, is_first)
+        })
+        .collect();
+    let mut columns = Table::of(&rows)
+        .text("file", |(file, is_first)| {
+            Cell::new(file.label(), Tone::Strong).with_detail(name_or_words(file, *is_first))
+        })
+        .text("operation", |(file, _)| noun(file.operation));
+    for figure in FIGURES {
+        columns = columns.number(figure.0, figure.1, |(file, _)| cell(&figure, file));
+    }
+    let columns = columns.number("failed", 60, |(file, _)| match file.errors {
+        0 => Cell::default(),
+        errors => Cell::new(Quantity::count(errors), Tone::Alarm),
     });
-    let rows = rows.collect();
     let mut notes = Vec::new();
     let hidden = patterns.files.len() - shown.len();
     if hidden > 0 {
@@ -82,7 +79,7 @@ pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Sectio
     Section {
         title: "Files".into(),
         lead: "Each operation on each file, the most frequent first.".into(),
-        tables: vec![Table::new("Files", columns, rows)],
+        tables: vec![columns.table("Files")],
         notes,
         ..Section::default()
     }
@@ -92,54 +89,34 @@ fn is_reading(file: &FilePattern) -> bool {
     matches!(file.operation, Operation::Read | Operation::Fault)
 }
 
-fn row(file: &FilePattern, is_first: bool) -> Vec<Cell> {
-    let failed = match file.errors {
-        0 => Cell::default(),
-        errors => Cell::new(Quantity::count(errors), Tone::Alarm),
-    };
-    let values = values(file);
-    let mut cells = vec![
-        Cell::new(file.label(), Tone::Strong).with_detail(name_or_words(file, is_first)),
-        noun(file.operation).into(),
-    ];
-    cells.extend(values.into_iter().map(|(_, cell)| cell));
-    cells.push(failed);
-    cells
-}
-
 /// The time slices of the files with the most calls.
 pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Section> {
     if view.slices.is_empty() {
         return None;
     }
     let start_s = view.document.start_s;
+    let at = |ns: i64| Quantity::seconds(ns as f64 * 1e-9 - start_s);
     let table = |file: &&FilePattern| {
-        let mut columns = vec![Column::text("from"), Column::text("to")];
-        let names = values(file).into_iter().map(|(name, _)| name);
-        columns.extend(names.zip((0u8..).map(|place| 200 - place)).map(
-            |(name, rank)| match name {
-                "score" => Column::number(name, 250),
-                _ => Column::number(name, rank),
-            },
-        ));
-        let rows = view.slices.iter().filter_map(|slice| {
-            let window = slice.window?;
-            let at = |ns: i64| Cell::from(Quantity::seconds(ns as f64 * 1e-9 - start_s));
-            let mut cells = vec![at(window.from_ns), at(window.to_ns)];
-            let known = slice.of(file.file, file.operation)?;
-            cells.extend(values(known).into_iter().map(|(_, cell)| cell));
-            Some(cells)
-        });
+        let slices = view.slices.iter();
+        let rows: Vec<(Window, &FilePattern)> = slices
+            .filter_map(|slice| Some((slice.window?, slice.of(file.file, file.operation)?)))
+            .collect();
+        let mut columns = Table::of(&rows)
+            .text("from", |(window, _)| at(window.from_ns))
+            .text("to", |(window, _)| at(window.to_ns));
+        for figure in FIGURES {
+            columns = columns.number(figure.0, figure.1, |(_, known)| cell(&figure, known));
+        }
         let label = format!("{} of {}", noun(file.operation), file.label());
-        Table::new(label, columns, rows.collect())
+        columns.known(label)
     };
-    let tables = shown.iter().take(MOST_SLICED).map(table);
+    let tables = shown.iter().take(MOST_SLICED).filter_map(table);
     Some(Section {
         title: "Time slices".into(),
         lead: "The figures of each time slice, from the start of the trace; slices without calls are left out. \
                A call belongs to the slice in which it began; streams and previously read data start anew in each slice."
             .into(),
-        tables: tables.filter(|table| !table.rows.is_empty()).collect(),
+        tables: tables.collect(),
         ..Section::default()
     })
 }
@@ -159,64 +136,76 @@ fn name_or_words(file: &FilePattern, is_first: bool) -> Option<String> {
     Some(role.words.clone().unwrap_or_else(|| kind.to_owned()))
 }
 
-/// The named figures of a file; unknown ones are empty.
-fn values(file: &FilePattern) -> Vec<(&'static str, Cell)> {
-    let of = |value: Option<f64>, unit| Cell::known(value.map(|value| Quantity::new(value, unit)));
-    let latency = |ns: Option<f64>| of(ns.map(|ns| ns / 1e3), Unit::Microseconds);
-    let (device, score) = (file.device.as_ref(), file.score.map(|score| format!("{score:.2}")));
-    let (waited, from_device) = (device.map(|d| d.waiting_ratio), device.map(|d| d.device_ratio));
-    vec![
-        ("calls", Quantity::count(file.calls).into()),
-        ("bytes", Quantity::bytes(file.bytes).into()),
-        ("median size", of(file.median_bytes(), Unit::Bytes)),
-        ("score", Cell::known(score)),
-        ("sequential", of(file.sequential_ratio, Unit::Ratio)),
-        ("median seek", of(file.median_seek_bytes(), Unit::Bytes)),
-        ("read again", of(file.reread_ratio, Unit::Ratio)),
-        ("touched", Cell::known(file.working_set_bytes.map(Quantity::bytes))),
-        ("times its size", of(file.amplification, Unit::Parameter)),
-        ("median latency", latency(file.latency.map(|l| l.p50_ns))),
-        ("p99 latency", latency(file.latency.map(|l| l.p99_ns))),
-        ("waited for the device", of(waited, Unit::Ratio)),
-        ("device bytes", of(from_device, Unit::Ratio)),
-    ]
+/// A figure of a file: title, rank, whether the quotient of two is shown, value and format.
+type Figure = (&'static str, u8, bool, fn(&FilePattern) -> Option<f64>, fn(f64) -> String);
+
+const FIGURES: [Figure; 13] = [
+    ("calls", 250, true, |file| Some(file.calls as f64), count),
+    ("bytes", 200, true, |file| Some(file.bytes as f64), bytes),
+    ("median size", 120, true, FilePattern::median_bytes, bytes),
+    ("score", 249, false, |file| file.score, |score| format!("{score:.2}")),
+    ("sequential", 180, false, |file| file.sequential_ratio, ratio),
+    ("median seek", 190, false, FilePattern::median_seek_bytes, bytes),
+    ("read again", 90, false, |file| file.reread_ratio, ratio),
+    ("touched", 80, true, |file| file.working_set_bytes.map(|bytes| bytes as f64), bytes),
+    ("times its size", 150, true, |file| file.amplification, times),
+    ("median latency", 170, true, |file| file.latency.map(|l| l.p50_ns / 1e3), microseconds),
+    ("p99 latency", 160, true, |file| file.latency.map(|l| l.p99_ns / 1e3), microseconds),
+    ("waited for the device", 175, false, |file| Some(file.device.as_ref()?.waiting_ratio), ratio),
+    ("device bytes", 70, false, |file| Some(file.device.as_ref()?.device_ratio), ratio),
+];
+
+fn count(value: f64) -> String {
+    Quantity::new(value, Unit::Count).to_string()
+}
+
+fn bytes(value: f64) -> String {
+    Quantity::new(value, Unit::Bytes).to_string()
+}
+
+fn ratio(value: f64) -> String {
+    Quantity::ratio(value).to_string()
+}
+
+fn times(value: f64) -> String {
+    Quantity::new(value, Unit::Parameter).to_string()
+}
+
+fn microseconds(value: f64) -> String {
+    Quantity::microseconds(value).to_string()
+}
+
+/// A figure of a file; empty if unknown.
+fn cell(&(_, _, _, value, write): &Figure, file: &FilePattern) -> Cell {
+    Cell::known(value(file).map(write))
 }
 
 /// The files of two traces, with a row per figure.
 pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
     let table = |pair: &Pair<'_>| {
-        let figures = |file: Option<&FilePattern>| file.map(values).unwrap_or_default();
-        let (before, after) = (figures(pair.before), figures(pair.after));
-        let value = |list: &[(&str, Cell)], place: usize| {
-            let cell = list.get(place).map(|(_, cell)| cell.clone());
-            cell.unwrap_or_default()
+        let known = |file: Option<&FilePattern>, figure: &Figure| {
+            file.map_or_else(Cell::default, |file| cell(figure, file))
         };
-        let names = values(pair.any()).into_iter().map(|(name, _)| name);
-        let rows = names.enumerate().map(|(place, name)| {
-            vec![
-                Cell::new(name, Tone::Strong),
-                value(&before, place),
-                value(&after, place),
-                Cell::known(change(pair, name)),
-            ]
+        let name = |file: Option<&FilePattern>| Cell::known(file.map(|file| &file.name));
+        let names = ["file".into(), name(pair.before), name(pair.after), Cell::default()];
+        let rows = FIGURES.iter().map(|figure| {
+            let &(title, _, is_compared, value, _) = figure;
+            let both = pair.before.and_then(value).zip(pair.after.and_then(value));
+            let quotient = both.filter(|(before, _)| is_compared && *before > 0.0);
+            let quotient = quotient.map(|(before, after)| times(after / before));
+            let [before, after] = [pair.before, pair.after].map(|file| known(file, figure));
+            [title.into(), before, after, Cell::known(quotient)]
         });
-        let names = vec![
-            Cell::new("file", Tone::Strong),
-            Cell::known(pair.before.map(|file| &file.name)),
-            Cell::known(pair.after.map(|file| &file.name)),
-            Cell::default(),
-        ];
         let rows = std::iter::once(names).chain(rows);
-        let rows = rows.filter(|row| !row[1].text.is_empty() || !row[2].text.is_empty());
-        let name = pair.name().replace('`', "");
-        let label = format!("{} of {name}", noun(pair.any().operation));
-        let columns = vec![
-            Column::text(label.clone()),
-            Column::number("before", 255),
-            Column::number("after", 255),
-            Column::number("after ÷ before", 100),
-        ];
-        Table::new(label, columns, rows.collect())
+        let rows: Vec<[Cell; 4]> =
+            rows.filter(|row| !row[1].text.is_empty() || !row[2].text.is_empty()).collect();
+        let label = format!("{} of {}", noun(pair.any().operation), pair.name().replace('`', ""));
+        Table::of(&rows)
+            .text(&label, |row| Cell::new(&row[0].text, Tone::Strong))
+            .number("before", 255, |row| row[1].clone())
+            .number("after", 255, |row| row[2].clone())
+            .number("after ÷ before", 100, |row| row[3].clone())
+            .table(label)
     };
     Section {
         title: "Files".into(),
@@ -224,23 +213,6 @@ pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
         tables: pairs.iter().map(table).collect(),
         ..Section::default()
     }
-}
-
-/// The quotient of a figure, if it has one.
-fn change(pair: &Pair<'_>, name: &str) -> Option<Quantity> {
-    let of = |file: &FilePattern| match name {
-        "calls" => Some(file.calls as f64),
-        "bytes" => Some(file.bytes as f64),
-        "median size" => file.median_bytes(),
-        "touched" => file.working_set_bytes.map(|bytes| bytes as f64),
-        "times its size" => file.amplification,
-        "median latency" => file.latency.map(|latency| latency.p50_ns),
-        "p99 latency" => file.latency.map(|latency| latency.p99_ns),
-        _ => None,
-    };
-    let both = pair.before.and_then(of).zip(pair.after.and_then(of));
-    let (before, after) = both.filter(|(before, _)| *before > 0.0)?;
-    Some(Quantity::new(after / before, Unit::Parameter))
 }
 
 /// The section about the block layer.
@@ -275,58 +247,36 @@ fn devices(view: &TraceView<'_>) -> String {
 
 /// `None` if nothing reached a device.
 fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Option<Section> {
-    let columns = vec![
-        Column::text(""),
-        Column::text("requests"),
-        Column::number("number", 255),
-        Column::number("bytes", 250),
-        Column::number("median in the queue", 200),
-        Column::number("p99 in the queue", 190),
-        Column::number("median on the device", 240),
-        Column::number("p99 on the device", 230),
-        Column::number("by traced calls", 150),
-    ];
     let mut rows = Vec::new();
     for (name, block) in blocks {
         let matched = block.matched_bytes as f64 / block.read_bytes as f64;
         let matched = (block.read_bytes > 0).then(|| Quantity::ratio(matched));
-        let reads = (block.reads, block.read_bytes, &block.read_ns);
-        let writes = (block.writes, block.written_bytes, &block.write_ns);
-        rows.push(block_row(name, "reads", reads, &block.queue_ns, matched));
-        rows.push(block_row(name, "writes", writes, &block.queue_ns, None));
+        let (reads, writes) = (block.reads, block.writes);
+        rows.push((name, "reads", reads, block.read_bytes, &block.read_ns, block, matched));
+        rows.push((name, "writes", writes, block.written_bytes, &block.write_ns, block, None));
     }
-    rows.retain(|row| row[2].text != "0");
-    (!rows.is_empty()).then(|| Section {
+    rows.retain(|(_, _, requests, ..)| *requests > 0);
+    let at = |times: &LogHistogram, ratio| {
+        let ns = times.quantile(ratio);
+        Cell::known(ns.map(|ns| Quantity::microseconds(ns / 1e3)))
+    };
+    let table = Table::of(&rows)
+        .text("", |(name, ..)| Cell::new(name, Tone::Strong))
+        .text("requests", |(_, what, ..)| *what)
+        .number("number", 255, |(_, _, requests, ..)| Quantity::count(*requests))
+        .number("bytes", 250, |(_, _, _, bytes, ..)| Quantity::bytes(*bytes))
+        .number("median in the queue", 200, |(.., block, _)| at(&block.queue_ns, 0.5))
+        .number("p99 in the queue", 190, |(.., block, _)| at(&block.queue_ns, 0.99))
+        .number("median on the device", 240, |(.., times, _, _)| at(times, 0.5))
+        .number("p99 on the device", 230, |(.., times, _, _)| at(times, 0.99))
+        .number("by traced calls", 150, |(.., matched)| Cell::known(*matched));
+    table.known("Block layer").map(|table| Section {
         title: "Block layer".into(),
         lead: format!(
             "Requests to the devices ({devices}) by all processes during the trace. Times in the queue cover reads and writes \
              together."
         ),
-        tables: vec![Table::new("Block layer", columns, rows)],
+        tables: vec![table],
         ..Section::default()
     })
-}
-
-fn block_row(
-    name: &str,
-    what: &str,
-    (count, bytes, times): (u64, u64, &LogHistogram),
-    queue: &LogHistogram,
-    matched: Option<Quantity>,
-) -> Vec<Cell> {
-    let at = |times: &LogHistogram, ratio| {
-        let ns = times.quantile(ratio);
-        Cell::known(ns.map(|ns| Quantity::microseconds(ns / 1e3)))
-    };
-    vec![
-        Cell::new(name, Tone::Strong),
-        what.into(),
-        Quantity::count(count).into(),
-        Quantity::bytes(bytes).into(),
-        at(queue, 0.5),
-        at(queue, 0.99),
-        at(times, 0.5),
-        at(times, 0.99),
-        Cell::known(matched),
-    ]
 }

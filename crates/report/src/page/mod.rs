@@ -150,9 +150,6 @@ pub struct Section {
     pub charts: Vec<Chart>,
     /// Whether charts may be arranged side by side.
     pub is_grid: bool,
-    /// Charts drawn with characters, shown only in texts.
-    #[serde(skip)]
-    pub sketches: Vec<Sketch>,
     pub tables: Vec<Table>,
     /// Facts that belong to the tables.
     pub facts: Vec<Fact>,
@@ -188,13 +185,6 @@ pub struct Picture {
     /// Description in one sentence.
     pub caption: String,
     pub svg: String,
-}
-
-/// A chart drawn with characters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sketch {
-    pub title: String,
-    pub lines: Vec<String>,
 }
 
 /// A list that can be collapsed.
@@ -243,6 +233,14 @@ impl Page {
             dyno_version: env!("CARGO_PKG_VERSION").to_owned(),
             headline_title: "Answer".into(),
             ..Page::default()
+        }
+    }
+
+    /// Start and program version in words.
+    pub fn origin(&self) -> String {
+        match self.started_at.as_str() {
+            "" => format!("compared by dyno {}", self.dyno_version),
+            start => format!("started {start}, measured by dyno {}", self.dyno_version),
         }
     }
 
@@ -347,14 +345,9 @@ impl Section {
         !(self.tables.is_empty() && self.facts.is_empty() && self.lists.is_empty())
     }
 
-    /// Whether a text has something to draw for the section.
-    pub fn is_drawn_in_text(&self) -> bool {
-        !(self.sketches.is_empty() && self.events.is_empty())
-    }
-
     /// Whether the section has only charts, which texts do not show.
     pub fn is_charts_only(&self) -> bool {
-        let has_text = self.has_tables() || self.is_drawn_in_text() || !self.notes.is_empty();
+        let has_text = self.has_tables() || !(self.events.is_empty() && self.notes.is_empty());
         !self.charts.is_empty() && !has_text
     }
 }

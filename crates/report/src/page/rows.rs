@@ -166,7 +166,7 @@ impl Scale {
 }
 
 /// The next number of the series 1, 2, 5, 10, … that is at least as large.
-pub(crate) fn round_step(least: f64) -> f64 {
+fn round_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
     let step = steps.iter().find(|step| *step * decade >= least * (1.0 - 1e-9));

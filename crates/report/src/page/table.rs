@@ -83,6 +83,59 @@ impl Column {
     }
 }
 
+/// A table under construction: each column with its title, its rank and its cell of a row.
+#[derive(Debug)]
+pub struct Columns<'r, R> {
+    rows: &'r [R],
+    columns: Vec<Column>,
+    cells: Vec<Vec<Cell>>,
+}
+
+impl<'r, R> Columns<'r, R> {
+    /// Adds a column of text, which always stays.
+    pub fn text<C: Into<Cell>>(self, title: impl Into<String>, cell: impl Fn(&'r R) -> C) -> Self {
+        self.with(Column::text(title), cell)
+    }
+
+    /// Adds a column of numbers.
+    pub fn number<C: Into<Cell>>(
+        self,
+        title: impl Into<String>,
+        rank: u8,
+        cell: impl Fn(&'r R) -> C,
+    ) -> Self {
+        self.with(Column::number(title, rank), cell)
+    }
+
+    /// Adds a column.
+    pub fn with<C: Into<Cell>>(self, column: Column, cell: impl Fn(&'r R) -> C) -> Self {
+        self.several([column], |row| vec![cell(row).into()])
+    }
+
+    /// Adds columns, with as many cells.
+    pub fn several(
+        mut self,
+        columns: impl IntoIterator<Item = Column>,
+        cells: impl Fn(&'r R) -> Vec<Cell>,
+    ) -> Self {
+        self.columns.extend(columns);
+        for (row, known) in self.rows.iter().zip(&mut self.cells) {
+            known.extend(cells(row));
+        }
+        self
+    }
+
+    /// The table without the columns that are empty in every row.
+    pub fn table(self, label: impl Into<String>) -> Table {
+        Table::new(label, self.columns, self.cells)
+    }
+
+    /// The table; `None` without rows.
+    pub fn known(self, label: impl Into<String>) -> Option<Table> {
+        (!self.rows.is_empty()).then(|| self.table(label))
+    }
+}
+
 /// A table with a label, columns and rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
@@ -94,6 +147,12 @@ pub struct Table {
 }
 
 impl Table {
+    /// Begins a table with a row for each of these, still without columns.
+    pub fn of<R>(rows: &[R]) -> Columns<'_, R> {
+        let cells = rows.iter().map(|_| Vec::new()).collect();
+        Columns { rows, columns: Vec::new(), cells }
+    }
+
     /// A table without the columns that are empty in every row.
     pub fn new(label: impl Into<String>, columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Table {
         let is_used = |index: usize| {

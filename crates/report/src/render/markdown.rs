@@ -12,9 +12,9 @@ pub(super) fn render(page: &Page) -> String {
     if let Some(verdict) = &page.verdict {
         writer.verdict(verdict);
     }
-    let (pictures, tables): (Vec<&Section>, Vec<&Section>) =
-        page.sections.iter().partition(|section| section.is_drawn_in_text());
-    for section in pictures {
+    let (tables, changes): (Vec<&Section>, Vec<&Section>) =
+        page.sections.iter().partition(|section| section.events.is_empty());
+    for section in changes {
         writer.section(section);
     }
     if !page.findings.is_empty() {
@@ -30,13 +30,6 @@ pub(super) fn render(page: &Page) -> String {
         writer.facts(&list.facts);
     }
     writer.definitions(page);
-    writer.text
-}
-
-/// Renders a section, behind an empty line.
-pub(super) fn section(section: &Section) -> String {
-    let mut writer = Writer::default();
-    writer.section(section);
     writer.text
 }
 
@@ -115,11 +108,10 @@ impl Writer {
             format!(", [in Grafana](<{address}>)")
         });
         self.line(&format!(
-            "**{}**{}{reason}; {subject}started {}, measured by dyno {}{dashboard}",
+            "**{}**{}{reason}; {subject}{}{dashboard}",
             page.status.label,
             marks_text(&page.status.marks),
-            escape(&page.started_at),
-            escape(&page.dyno_version)
+            escape(&page.origin())
         ));
     }
 
@@ -212,11 +204,6 @@ impl Writer {
         }
         if !section.events.is_empty() {
             self.line("");
-        }
-        for sketch in &section.sketches {
-            self.line(&format!("{}:\n\n```text", escape(&sketch.title)));
-            sketch.lines.iter().for_each(|line| self.line(line));
-            self.line("```\n");
         }
         for table in &section.tables {
             self.table(table);

@@ -9,7 +9,7 @@ mod terminal;
 
 use crate::error::ReportError;
 use crate::options::{Extent, PageFormat, RenderOptions};
-use crate::page::{Page, Section};
+use crate::page::Page;
 use crate::texts::with_texts;
 use dyno_record::visible::visible;
 use serde::Serialize;
@@ -38,14 +38,4 @@ pub(crate) fn show<T: Serialize>(
         PageFormat::Html => html::render(&page())?,
         PageFormat::Json => serde_json::to_string_pretty(&with_texts(&document())?)? + "\n",
     })
-}
-
-/// A section as Markdown, for use outside of a page.
-pub(crate) fn markdown_section(section: &Section) -> String {
-    markdown::section(section)
-}
-
-/// The page as an HTML file.
-pub(crate) fn html(page: &Page) -> Result<String, ReportError> {
-    html::render(page)
 }

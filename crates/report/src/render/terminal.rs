@@ -19,10 +19,10 @@ pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
     for list in &page.method {
         writer.facts_with_title(&list.title, &list.facts);
     }
-    // Pictures come last, near the result as in pages.
-    let (pictures, tables): (Vec<&Section>, Vec<&Section>) =
-        page.sections.iter().partition(|section| section.is_drawn_in_text());
-    for section in tables.into_iter().chain(pictures) {
+    // Changes come last, near the result as in pages.
+    let (tables, changes): (Vec<&Section>, Vec<&Section>) =
+        page.sections.iter().partition(|section| section.events.is_empty());
+    for section in tables.into_iter().chain(changes) {
         writer.section(section);
     }
     writer.headline(page, usize::MAX);
@@ -177,13 +177,6 @@ impl Writer {
             let number = format!("{}.", number + 1);
             self.paragraph(&format!("{number} {event}"), 2, 3 + number.len(), Tone::Plain);
         }
-        for sketch in &section.sketches {
-            self.line("");
-            self.paragraph(&sketch.title, 2, 2, Tone::Plain);
-            for line in &sketch.lines {
-                self.line(&format!("  {line}"));
-            }
-        }
         for table in &section.tables {
             self.table(table);
         }
@@ -282,7 +275,7 @@ impl Writer {
 /// Status, subject and time.
 pub(super) fn status_line(page: &Page) -> (String, Tone) {
     let tone = match page.status.label {
-        "complete" => Tone::Soft,
+        "complete" | "comparable" | "no regression" => Tone::Soft,
         _ => Tone::Alarm,
     };
     let status = status(&page.status);
@@ -290,11 +283,7 @@ pub(super) fn status_line(page: &Page) -> (String, Tone) {
         "" => String::new(),
         subject => format!("{subject}, "),
     };
-    let text = format!(
-        "{status}; {subject}started {}, measured by dyno {}",
-        page.started_at, page.dyno_version
-    );
-    (text, tone)
+    (format!("{status}; {subject}{}", page.origin()), tone)
 }
 
 /// A finding in a sentence, with its kind if it is a warning or an opportunity.

@@ -10,10 +10,9 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::run::{
     NoInterval, OperationFigures, RunAnalysis, WithoutInterval, longest_needed_s,
 };
-use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
+use dyno_record::experiment::{Demand, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind, RunDocument, SourceKind};
 use dyno_record::quantity::Quantity;
-use std::collections::BTreeMap;
 
 /// Percentiles of the table, with column titles and ranks.
 const PERCENTILES: [(&str, &str, u8); 4] =
@@ -35,56 +34,41 @@ pub(super) fn sections(
 
 fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
     let marks = |topic| book.marks(topic, Some(PhaseKind::Measure));
-    let mut columns = vec![
-        Column::text("operation"),
-        Column::number("rate", 200).marked(&marks(Topic::Rate)),
-        Column::number("mean", 150).marked(&marks(Topic::Latency)),
-    ];
-    columns.extend(PERCENTILES.map(|(name, title, rank)| {
-        let topic = match name {
-            "p99_9" => Topic::Tail,
-            _ => Topic::Latency,
-        };
-        Column::number(title, rank).marked(&marks(topic))
-    }));
     let figures = &analysis.figures;
-    let mut rows = Vec::new();
+    let all = OperationFigures {
+        rate_per_s: figures.rate_per_s,
+        response_mean_us: figures.response_mean_us,
+        response_us: figures.response_us.clone(),
+    };
     // A single operation equals the total.
-    if analysis.operations.len() != 1 {
-        let cells = [figures.rate_per_s, figures.response_mean_us];
-        rows.push(row("all operations".to_owned(), cells, &figures.response_us));
+    let all = (analysis.operations.len() != 1).then(|| ("all operations".to_owned(), &all));
+    let operations = analysis.operations.iter();
+    let operations = operations.map(|(name, figures)| (operation_label(name), figures));
+    let rows: Vec<(String, &OperationFigures)> = all.into_iter().chain(operations).collect();
+    let mut columns = Table::of(&rows)
+        .text("operation", |(label, _)| Cell::new(label, Tone::Strong))
+        .with(Column::number("rate", 200).marked(&marks(Topic::Rate)), |(_, one)| {
+            cell(Some(&one.rate_per_s), Quantity::per_second)
+        })
+        .with(Column::number("mean", 150).marked(&marks(Topic::Latency)), |(_, one)| {
+            cell(Some(&one.response_mean_us), Quantity::microseconds)
+        });
+    for (name, title, rank) in PERCENTILES {
+        let topic = if name == "p99_9" { Topic::Tail } else { Topic::Latency };
+        let column = Column::number(title, rank).marked(&marks(topic));
+        columns = columns
+            .with(column, |(_, one)| cell(one.response_us.get(name), Quantity::microseconds));
     }
-    rows.extend(analysis.operations.iter().map(|(name, one)| {
-        let OperationFigures { rate_per_s, response_mean_us, response_us } = one;
-        let cells = [*rate_per_s, *response_mean_us];
-        row(operation_label(name), cells, response_us)
-    }));
     Section {
         title: "Rate and response time with their uncertainty".into(),
         lead: format!(
             "The 95 % interval is below each value, from the variation between the {} windows of the measure phase.",
             Quantity::count(analysis.windows.into())
         ),
-        tables: vec![Table::new("Rate and response time", columns, rows)],
+        tables: vec![columns.table("Rate and response time")],
         notes: interval_notes(analysis),
         ..Section::default()
     }
-}
-
-fn row(
-    label: String,
-    [rate, mean]: [Figure; 2],
-    response_us: &BTreeMap<String, Figure>,
-) -> Vec<Cell> {
-    let mut cells = vec![
-        Cell::new(label, Tone::Strong),
-        cell(Some(&rate), Quantity::per_second),
-        cell(Some(&mean), Quantity::microseconds),
-    ];
-    cells.extend(
-        PERCENTILES.map(|(name, _, _)| cell(response_us.get(name), Quantity::microseconds)),
-    );
-    cells
 }
 
 /// Notes about exclusions from the intervals, and about missing intervals.
@@ -234,18 +218,8 @@ fn reported(document: &RunDocument) -> Vec<String> {
 }
 
 fn laws(checks: &[LawCheck]) -> Option<Section> {
-    if checks.is_empty() {
-        return None;
-    }
-    let columns = vec![
-        Column::text("law"),
-        Column::text("of"),
-        Column::number("measured", 160),
-        Column::number("by the law", 150),
-        Column::number("difference", 200),
-        Column::number("uncertainty", 140),
-        Column::text("verdict"),
-    ];
+    let rows: Vec<(String, &LawCheck)> = checks.iter().map(|one| (String::new(), one)).collect();
+    let table = law_words::table("Law checks", &rows)?;
     let mut notes = meanings(checks);
     notes.push(TOLERANCES.to_owned());
     Some(Section {
@@ -253,11 +227,7 @@ fn laws(checks: &[LawCheck]) -> Option<Section> {
         lead:
             "These laws hold for every queueing system, whatever its distributions. Does this run obey them?"
                 .to_owned(),
-        tables: vec![Table::new(
-            "Law checks",
-            columns,
-            checks.iter().map(law_row).collect(),
-        )],
+        tables: vec![table],
         notes,
         ..Section::default()
     })
@@ -287,24 +257,6 @@ fn meanings(checks: &[LawCheck]) -> Vec<String> {
         ));
     }
     notes
-}
-
-fn law_row(check: &LawCheck) -> Vec<Cell> {
-    let (word, tone) = match check.verdict {
-        LawVerdict::Holds => ("holds", Tone::Plain),
-        LawVerdict::Broken => ("broken", Tone::Alarm),
-        LawVerdict::TooUncertain => ("inconclusive", Tone::Doubt),
-    };
-    let quantity = law_words::unit(check.law);
-    vec![
-        Cell::new(law_words::name(check.law), Tone::Strong),
-        check.subject.as_deref().map(operation_label).unwrap_or_default().into(),
-        quantity(check.measured).into(),
-        quantity(check.predicted).into(),
-        Cell::new(law_words::difference(check.difference_ratio), tone),
-        law_words::uncertainty(check).into(),
-        Cell::new(word, tone),
-    ]
 }
 
 #[cfg(test)]

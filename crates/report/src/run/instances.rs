@@ -2,7 +2,7 @@
 
 use crate::facts;
 use crate::page::Section;
-use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use dyno_record::model::{
     FleetAgentRecord, FleetRecord, FleetServerRecord, InstanceRecord, PhaseRecord, RunDocument,
 };
@@ -28,34 +28,26 @@ fn section(
     rows: Vec<Row>,
     notes: Vec<String>,
 ) -> Section {
-    let columns = vec![
-        Column::text(what),
-        Column::number("rate", 90),
-        Column::number("failed", 60),
-        Column::number("p50", 70),
-        Column::number("p99", 80),
-        Column::number("p99.9", 50),
-        Column::number("max", 40),
-        Column::number("CPU/op", 20),
-    ];
-    let cells = |row: Row| {
-        let tone = if row.failed.value() > 0.0 { Tone::Alarm } else { Tone::Plain };
-        let mut cells = vec![
-            Cell::new(row.label, Tone::Strong),
-            row.rate.into(),
-            Cell::new(row.failed.to_string(), tone),
-        ];
-        cells.extend(row.times.map(|time| time.into()));
-        cells.push(row.cpu.into());
-        cells
-    };
+    let table = Table::of(&rows)
+        .text(what, |row| Cell::new(&row.label, Tone::Strong))
+        .number("rate", 90, |row| row.rate)
+        .number("failed", 60, |row| {
+            let tone = if row.failed.value() > 0.0 { Tone::Alarm } else { Tone::Plain };
+            Cell::new(row.failed, tone)
+        })
+        .number("p50", 70, |row| row.times[0])
+        .number("p99", 80, |row| row.times[1])
+        .number("p99.9", 50, |row| row.times[2])
+        .number("max", 40, |row| row.times[3])
+        .number("CPU/op", 20, |row| row.cpu)
+        .table(title);
     Section {
         title: title.into(),
         lead: format!(
             "Rate, response time of {}, and the client's CPU time per operation.",
             facts::operation_label(operation)
         ),
-        tables: vec![Table::new(title, columns, rows.into_iter().map(cells).collect())],
+        tables: vec![table],
         notes,
         ..Section::default()
     }

@@ -19,7 +19,7 @@ use crate::machine;
 use crate::options::{Format, PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, FactList, Page, Section, Status};
 use crate::render::show;
-use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
+use crate::terms::terms;
 use crate::watched::Watched;
 use crate::ycsb;
 use dyno_analyze::costs::of_phase;
@@ -190,49 +190,11 @@ fn operation_names(document: &RunDocument, result: Option<&PhaseRecord>) -> Vec<
 
 /// Terms used on the page, with or without an analysis.
 fn definitions(is_analysed: bool) -> Vec<Definition> {
-    let of_analysis = [INTERVAL, SERVICE_DEMAND, LAW_CHECK];
-    let of_analysis = of_analysis.into_iter().filter(|_| is_analysed);
-    DEFINITIONS.iter().copied().chain(of_analysis).collect()
+    match is_analysed {
+        true => terms(&["run", "interval", "service-demand", "law-check"]),
+        false => terms(&["run"]),
+    }
 }
-
-/// Terms used on the page of a run.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "response time",
-        meaning: "From the scheduled start of an operation to its end. \
-                  It includes waiting in the client and is the time that a user of the system would see.",
-    },
-    Definition {
-        term: "service time",
-        meaning: "From handing the first byte to the network to the end of the answer: the \
-                  server and the network, without the wait before.",
-    },
-    Definition {
-        term: "start delay",
-        meaning: "Response time minus service time: how long an operation waited for a free \
-                  connection or for the load generator.",
-    },
-    Definition {
-        term: "closed loop",
-        meaning: "Each connection starts its next operation when the last one has ended. A slow \
-                  server gets fewer requests, so waiting that users would see stays invisible.",
-    },
-    Definition {
-        term: "offered and achieved rate",
-        meaning: "Scheduled and successful operations per second. \
-                  Failed operations are never part of a rate or latency.",
-    },
-    Definition {
-        term: "percentile",
-        meaning: "p99 = 2 ms: 99 of 100 operations took at most 2 ms. Percentiles are read from \
-                  merged histograms, never averaged; the histograms keep three digits.",
-    },
-    Definition {
-        term: "Little ratio",
-        meaning: "Operations in flight divided by rate × service time, each measured \
-                  independently. It is 1 if the measurement is consistent.",
-    },
-];
 
 #[cfg(test)]
 mod tests;

@@ -47,26 +47,36 @@ fn section(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Se
     }
 }
 
+/// A column of times: title, rank, topic of its caveats and value.
+type Level = (&'static str, u8, Option<Topic>, fn(&LatencySummary) -> f64);
+
+const LEVELS: [Level; 9] = [
+    ("mean", 30, None, |it| it.mean),
+    ("min", 10, None, |it| it.min),
+    ("p50", 80, Some(Topic::Latency), |it| it.p50),
+    ("p90", 15, None, |it| it.p90),
+    ("p95", 20, None, |it| it.p95),
+    ("p99", 90, Some(Topic::Latency), |it| it.p99),
+    ("p99.9", 70, Some(Topic::Tail), |it| it.p99_9),
+    ("p99.99", 25, None, |it| it.p99_99),
+    ("max", 50, None, |it| it.max),
+];
+
 /// Ranks decide which columns a narrow terminal leaves out first.
 fn columns(phase: &PhaseRecord, book: &CaveatBook) -> Vec<Column> {
     let marks = |topic| book.marks(topic, Some(phase.name));
-    vec![
+    let first = [
         Column::text("operation"),
         Column::number("count", 40),
         Column::number("rate", 45),
         Column::number("errors", 60).marked(&marks(Topic::Errors)),
         Column::number("documents", 12),
         Column::text("time"),
-        Column::number("mean", 30),
-        Column::number("min", 10),
-        Column::number("p50", 80).marked(&marks(Topic::Latency)),
-        Column::number("p90", 15),
-        Column::number("p95", 20),
-        Column::number("p99", 90),
-        Column::number("p99.9", 70).marked(&marks(Topic::Tail)),
-        Column::number("p99.99", 25),
-        Column::number("max", 50),
-    ]
+    ];
+    let levels = LEVELS.into_iter().map(|(title, rank, topic, _)| {
+        Column::number(title, rank).marked(&topic.map(marks).unwrap_or_default())
+    });
+    first.into_iter().chain(levels).collect()
 }
 
 /// A row for each of the three times; the counts are in the first row, with the failure ratio below their number.
@@ -91,7 +101,8 @@ fn rows(name: &str, record: &OperationRecord) -> Vec<Vec<Cell>> {
     if record.count == 0 {
         first.push(Cell::new("no operation succeeded", Tone::Soft));
         let mut rows = vec![first, second];
-        rows.iter_mut().for_each(|row| row.resize(OF_OPERATION + 10, Cell::default()));
+        rows.iter_mut()
+            .for_each(|row| row.resize(OF_OPERATION + 1 + LEVELS.len(), Cell::default()));
         return rows;
     }
     first.extend(time("response", &record.response_time_us));
@@ -102,18 +113,7 @@ fn rows(name: &str, record: &OperationRecord) -> Vec<Vec<Cell>> {
 }
 
 fn time(clock: &str, summary: &LatencySummary) -> Vec<Cell> {
-    let values = [
-        summary.mean,
-        summary.min,
-        summary.p50,
-        summary.p90,
-        summary.p95,
-        summary.p99,
-        summary.p99_9,
-        summary.p99_99,
-        summary.max,
-    ];
-    let values = values.map(|value| Quantity::microseconds(value).into());
+    let values = LEVELS.map(|(.., value)| Quantity::microseconds(value(summary)).into());
     std::iter::once(Cell::new(clock, Tone::Soft)).chain(values).collect()
 }
 

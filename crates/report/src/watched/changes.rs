@@ -56,13 +56,14 @@ fn event(
     measured: TimeRange,
 ) -> (String, ChangeMark) {
     let at_s = group[0].at_s;
-    group.sort_by_key(|change| order(change.series));
+    // Values seen by the client come before their causes.
+    group.sort_by_key(|change| change.series as u8);
     let said: Vec<String> = group.iter().map(|change| change_text(change)).collect();
     let labels: Vec<String> = group
         .iter()
         .map(|change| {
             let arrow = if change.after < change.before { "↓" } else { "↑" };
-            format!("{} {arrow}", short_name(change.series))
+            format!("{} {arrow}", words(change.series).1)
         })
         .collect();
     let after = Quantity::seconds((at_s - measured.start_s).max(0.0));
@@ -72,54 +73,22 @@ fn event(
     (text, mark)
 }
 
-/// Sort order: values seen by the client come before their causes.
-fn order(series: TimelineSeries) -> u8 {
-    match series {
-        TimelineSeries::RatePerS => 0,
-        TimelineSeries::ResponseMeanUs => 1,
-        TimelineSeries::ResponseP99Us => 2,
-        TimelineSeries::DiskOperationsPerS => 3,
-    }
-}
-
 fn change_text(change: &TimelineChange) -> String {
     let verb = if change.after < change.before { "fell" } else { "rose" };
-    format!(
-        "{} {verb} from {} to {} ({})",
-        name(change.series),
-        value(change.series, change.before),
-        value(change.series, change.after),
-        chance(change.p_value_ratio)
-    )
+    let (name, _, level) = words(change.series);
+    let (before, after) = (level(change.before), level(change.after));
+    format!("{name} {verb} from {before} to {after} ({})", chance(change.p_value_ratio))
 }
 
-fn name(series: TimelineSeries) -> &'static str {
+/// Name in sentences, name in charts, and format with three digits.
+fn words(series: TimelineSeries) -> (&'static str, &'static str, fn(f64) -> Quantity) {
+    let per_s = |level: f64| Quantity::per_second(level).brief();
+    let us = Quantity::microseconds;
     match series {
-        TimelineSeries::RatePerS => "the rate",
-        TimelineSeries::ResponseMeanUs => "the mean response time",
-        TimelineSeries::ResponseP99Us => "the 99th percentile of the response time",
-        TimelineSeries::DiskOperationsPerS => "the disk's rate of operations",
-    }
-}
-
-fn short_name(series: TimelineSeries) -> &'static str {
-    match series {
-        TimelineSeries::RatePerS => "rate",
-        TimelineSeries::ResponseMeanUs => "mean time",
-        TimelineSeries::ResponseP99Us => "p99",
-        TimelineSeries::DiskOperationsPerS => "disk",
-    }
-}
-
-/// A level with three digits, as in sentences.
-fn value(series: TimelineSeries, level: f64) -> String {
-    match series {
-        TimelineSeries::ResponseMeanUs | TimelineSeries::ResponseP99Us => {
-            Quantity::microseconds(level).to_string()
-        }
-        TimelineSeries::RatePerS | TimelineSeries::DiskOperationsPerS => {
-            Quantity::per_second(level).brief().to_string()
-        }
+        TimelineSeries::RatePerS => ("the rate", "rate", per_s),
+        TimelineSeries::ResponseMeanUs => ("the mean response time", "mean time", us),
+        TimelineSeries::ResponseP99Us => ("the 99th percentile of the response time", "p99", us),
+        TimelineSeries::DiskOperationsPerS => ("the disk's rate of operations", "disk", per_s),
     }
 }
 
@@ -154,7 +123,7 @@ fn drift_text(drift: &TimelineDrift, measured_s: f64) -> String {
     let direction = if found.over_series_ratio < 0.0 { "fell" } else { "rose" };
     sentence(&format!(
         "{} {direction} gradually, {} over the measured time{by_hour} ({})",
-        name(drift.series),
+        words(drift.series).0,
         amount(found.over_series_ratio),
         chance(found.p_value_ratio)
     ))
@@ -178,7 +147,7 @@ fn pattern_text(found: &TimelinePattern) -> String {
         "every {}, for {}, {} is {}{likely}",
         span(pattern.period_s),
         span(pattern.period_s * pattern.affected_ratio),
-        name(found.series),
+        words(found.series).0,
         height(found)
     ))
 }

@@ -1,6 +1,6 @@
 //! A table of the sources with their health, and missing values.
 
-use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use crate::page::{FoldedList, Section};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord};
 use dyno_record::quantity::{Quantity, Unit};
@@ -13,23 +13,22 @@ pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
     if sources.is_empty() {
         return None;
     }
-    let columns = vec![
-        Column::text("source"),
-        Column::text("about"),
-        Column::text("health"),
-        Column::number("every", 60),
-        Column::number("readings", 150),
-        Column::number("missed", 180),
-        Column::number("cost", 120),
-    ];
+    let table = Table::of(sources)
+        .text("source", |source| Cell::new(&source.name, Tone::Strong))
+        .text("about", |source| about(source, sources))
+        .text("health", |source| Cell::new(health(source.health).0, health(source.health).1))
+        .number("every", 60, |source| Quantity::seconds(source.interval_s))
+        .number("readings", 150, |source| Quantity::count(source.readings))
+        .number("missed", 180, |source| {
+            let tone = if source.missed > 0 { Tone::Doubt } else { Tone::Plain };
+            Cell::new(Quantity::count(source.missed), tone)
+        })
+        .number("cost", 120, |source| Quantity::ratio(source.cpu_ratio))
+        .table("What was watched");
     Some(Section {
         title: "What was watched".into(),
         lead: "The cost is the CPU time used for watching, as a share of one CPU.".to_owned(),
-        tables: vec![Table::new(
-            "What was watched",
-            columns,
-            sources.iter().map(|source| row(source, sources)).collect(),
-        )],
+        tables: vec![table],
         notes: sources.iter().flat_map(notes).collect(),
         lists: missing(sources),
         ..Section::default()
@@ -52,23 +51,6 @@ fn missing(sources: &[SourceRecord]) -> Vec<FoldedList> {
             }
         })
         .collect()
-}
-
-fn row(source: &SourceRecord, all: &[SourceRecord]) -> Vec<Cell> {
-    let (health, tone) = health(source.health);
-    let missed = match source.missed {
-        0 => Tone::Plain,
-        _ => Tone::Doubt,
-    };
-    vec![
-        Cell::new(&source.name, Tone::Strong),
-        about(source, all).into(),
-        Cell::new(health, tone),
-        Quantity::seconds(source.interval_s).into(),
-        Quantity::count(source.readings).into(),
-        Cell::new(Quantity::count(source.missed), missed),
-        Quantity::ratio(source.cpu_ratio).into(),
-    ]
 }
 
 fn about(source: &SourceRecord, all: &[SourceRecord]) -> String {

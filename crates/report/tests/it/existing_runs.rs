@@ -10,12 +10,30 @@ use dyno_analyze::experiment::history::analyze;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, Statistic};
 use dyno_report::experiment::{comparison, history};
+use dyno_report::page::Chart;
+use dyno_report::page::plot::Plot;
+use dyno_report::{PageFormat, RenderOptions};
 use std::path::Path;
 
 fn keep(name: &str, text: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name), text).unwrap();
+}
+
+fn history_page(found: &History) -> String {
+    history::render(found, PageFormat::Html, &RenderOptions::default()).unwrap()
+}
+
+fn comparison_page(found: &RunComparison) -> String {
+    comparison::render(found, PageFormat::Html, &RenderOptions::default()).unwrap()
+}
+
+fn plot(chart: &Chart) -> Option<&Plot> {
+    match chart {
+        Chart::Plot(plot) => Some(plot),
+        _ => None,
+    }
 }
 
 /// Rates around levels, each lasting for a number of nights.
@@ -82,17 +100,24 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
 fn the_page_of_a_history_shows_every_run_and_every_change() {
     let found = nights(&[(10_000.0, 30), (8_500.0, 20)]);
     assert!(found.has_regression());
-    let html = history::html(&found).unwrap();
+    let html = history_page(&found);
     keep("history.html", &html);
-    assert_eq!(html.matches("<svg class=\"series\"").count(), 4);
-    assert_eq!(html.matches("<circle class=\"run\"").count(), 4 * 50);
-    assert_eq!(html.matches("<line class=\"worse\"").count(), 4);
-    assert_eq!(html.matches("<line class=\"better\"").count(), 0);
+    let page = history::page(&found);
+    let plots: Vec<&Plot> = page.charts().filter_map(plot).collect();
+    assert_eq!(plots.len(), 4);
+    for plot in plots {
+        let [level, runs] = plot.series.as_slice() else { panic!("{plot:?}") };
+        assert_eq!((level.x.len(), runs.x.len()), (4, 50));
+        // The change lies between the runs, and where the levels meet.
+        let [change] = plot.marks.as_slice() else { panic!("{plot:?}") };
+        assert_eq!(change.at, level.x[2]);
+        assert!(change.label.ends_with(", worse"), "{change:?}");
+    }
     assert!(html.contains(">regression<"));
     assert!(html.contains("it is not complete"));
-    let better = history::html(&nights(&[(8_500.0, 30), (10_000.0, 20)])).unwrap();
+    let better = history_page(&nights(&[(8_500.0, 30), (10_000.0, 20)]));
     keep("history-better.html", &better);
-    assert_eq!(better.matches("<line class=\"better\"").count(), 4);
+    assert_eq!(better.matches(", better\"").count(), 4);
     assert!(better.contains(">no regression<"));
 }
 
@@ -100,40 +125,29 @@ fn the_page_of_a_history_shows_every_run_and_every_change() {
 fn regression_is_relative_to_the_best_level() {
     let found = nights(&[(10_000.0, 14), (8_000.0, 14), (8_300.0, 14)]);
     assert!(found.has_regression());
-    let text = history::human(&found);
+    let text = history::render(&found, PageFormat::Human, &RenderOptions::default()).unwrap();
     for (start, parts) in
-        [("regression: rate ", ["−17.0 %", "2026-01-15"]), ("rate ", ["rate changed", "+3.73 %"])]
+        [("Warning: Rate is ", ["−17.0 %", "2026-01-15"]), (". Rate changed ", ["by", "+3.73 %"])]
     {
         let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
-        let mut lines = text.lines().filter(|line| line.starts_with(start));
+        let mut lines = text.lines().filter(|line| line.contains(start));
         assert!(lines.any(is_it), "{start}: {text}");
     }
-    let html = history::html(&found).unwrap();
+    let html = history_page(&found);
     assert!(html.contains("−17.0 % since 2026-01-15"), "{html}");
 }
 
 #[test]
-fn the_file_of_a_history_has_a_picture_for_each_figure() {
-    let found = nights(&[(10_000.0, 12), (8_500.0, 10), (10_500.0, 40)]);
-    let svg = history::svg(&found);
-    keep("history.svg", &svg);
-    assert_eq!(svg.matches("class=\"title\"").count(), 4);
-    assert_eq!(svg.matches("<circle").count(), 4 * 62);
-    assert!(svg.contains("<line class=\"worse\"") && svg.contains("<line class=\"better\""));
-}
-
-#[test]
 fn a_history_of_one_run_is_a_page_too() {
-    let html = history::html(&nights(&[(10_000.0, 1)])).unwrap();
+    let html = history_page(&nights(&[(10_000.0, 1)]));
     keep("history-one.html", &html);
-    assert_eq!(html.matches("<circle class=\"run\"").count(), 4);
     let markup = &html[..html.find("<script").unwrap()];
     assert!(!markup.contains("NaN") && !markup.contains("inf\""));
 }
 
 #[test]
 fn comparison_page_shows_ratios_with_their_intervals() {
-    let html = comparison::html(&compared(0.8, ComparisonVerdict::Slower)).unwrap();
+    let html = comparison_page(&compared(0.8, ComparisonVerdict::Slower));
     keep("comparison.html", &html);
     assert!(html.contains("is slower"));
     assert_eq!(html.matches("class=\"interval\"").count(), 2);
@@ -151,10 +165,10 @@ fn the_page_of_runs_that_cannot_be_compared_says_why() {
         b: "2000".into(),
         forbids: true,
     }];
-    let html = comparison::html(&found).unwrap();
+    let html = comparison_page(&found);
     keep("comparison-different.html", &html);
     assert!(html.contains(">not comparable<") && html.contains("data.records"));
     found.answer = None;
-    let html = comparison::html(&found).unwrap();
+    let html = comparison_page(&found);
     assert!(html.contains(">not comparable<") && !html.contains("class=\"interval\""));
 }
