@@ -73,13 +73,11 @@ pub(super) fn is_disturbed(stolen_ratio: f64, max_steal_ratio: Option<f64>) -> b
     stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY)
 }
 
-/// The pairs of an experiment that do not count: the hypervisor took more than `max_steal_ratio` of the CPU
-/// time during one of their runs. At most half of `most` pairs, the first ones; none without a limit.
-pub fn disturbed(
-    experiment: &Experiment,
-    max_steal_ratio: Option<f64>,
-    most: usize,
-) -> Vec<DisturbedPair> {
+/// The pairs of an experiment that do not count: the hypervisor took more CPU time than accepted during one of
+/// their runs. At most half of the allowed pairs, the first ones; none without a limit.
+pub fn disturbed(experiment: &Experiment) -> Vec<DisturbedPair> {
+    let options = &experiment.options;
+    let most = options.ab.as_ref().map_or(0, |ab| ab.max_pairs as usize);
     let stolen = |place: usize| {
         let figures = experiment.points.get(place)?.figures.as_ref()?;
         figures.stolen_ratio
@@ -92,7 +90,7 @@ pub fn disturbed(
     };
     (0..experiment.points.len() / 2)
         .filter_map(of_pair)
-        .filter(|one| is_disturbed(one.stolen_ratio, max_steal_ratio))
+        .filter(|one| is_disturbed(one.stolen_ratio, options.max_steal))
         .take(most_set_aside(most))
         .collect()
 }

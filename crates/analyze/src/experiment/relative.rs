@@ -11,8 +11,8 @@ use crate::comparison::{Pair, compare};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, Series};
 use dyno_record::experiment::{
-    AgainstBase, BASE, Base, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation,
-    Figures, Level, Point, Relative,
+    AgainstBase, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation, Figures,
+    Level, Point, Relative,
 };
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
@@ -40,8 +40,7 @@ pub(super) fn relative(
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     resampling: Resampling,
 ) -> Option<Relative> {
-    let base = experiment.options.get(BASE)?;
-    let base: Base = serde_json::from_value(base.clone()).ok()?;
+    let base = experiment.options.base.clone()?;
     let base_of = |level: &Level| {
         let own = level.settings.get(&base.key)?;
         let mut settings = level.settings.clone();

@@ -27,7 +27,7 @@ use dyno_plan::knobs::Allowed;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use dyno_record::Document;
-use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
+use dyno_record::experiment::{Experiment, Objective, Verb};
 use dyno_report::Format;
 use std::fmt::Write as _;
 
@@ -303,8 +303,7 @@ fn end(
 /// Lists the planned runs, one per line.
 fn design(document: &Experiment) -> String {
     let mut text = format!("{}\n", document.question);
-    let base = document.options.get(BASE).cloned();
-    if let Some(base) = base.and_then(|base| serde_json::from_value::<Base>(base).ok()) {
+    if let Some(base) = &document.options.base {
         let _ = writeln!(text, "relative to {}={}", base.key, base.value);
     }
     if document.points.is_empty() {

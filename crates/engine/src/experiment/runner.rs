@@ -35,7 +35,7 @@ use dyno_plan::Plan;
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, Figures, Point, Verb};
+use dyno_record::experiment::{Experiment, FILE, Figures, Options, Point, Verb};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus, ServerRecord};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
@@ -43,7 +43,6 @@ use dyno_record::responses::{WindowResponses, responses};
 use dyno_results::experiment::{self as results, conclude};
 use dyno_results::run::stolen_ratio;
 use jiff::Timestamp;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -159,16 +158,11 @@ impl<'a> ExperimentRunner<'a> {
         &self.tasks[which]
     }
 
-    /// An option of the experiment.
-    pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
-        let value = self.document.options.get(name).cloned().unwrap_or_default();
-        serde_json::from_value(value)
-            .or_fault(Kind::BadInput, || format!("the experiment has no valid option `{name}`"))
-    }
-
-    /// An option that is a whole number, at least 1.
-    pub(crate) fn option(&self, name: &str) -> u32 {
-        self.value::<u32>(name).unwrap_or(1).max(1)
+    /// Options that this kind of experiment has.
+    pub(crate) fn own<T: Clone>(&self, own: impl Fn(&Options) -> &Option<T>) -> Result<T, Error> {
+        let text = || format!("`{FILE}` does not have the options of this kind of experiment");
+        let own = own(&self.document.options).clone();
+        own.ok_or_else(|| Error::new(Kind::BadInput, text()))
     }
 
     /// Share of a point's operations that its plan allows to fail.
@@ -344,12 +338,6 @@ impl<'a> ExperimentRunner<'a> {
         let directory = self.folder.path().join(&point.directory);
         let run = Run::open(&directory)?;
         Ok(Some(run.document.server))
-    }
-
-    /// Stores an option of the experiment.
-    pub(crate) fn keep(&mut self, name: &str, value: &impl Serialize) {
-        let value = serde_json::to_value(value).expect("it is plain data");
-        self.document.options.insert(name.into(), value);
     }
 
     /// Whether the servers are already running, so that they cannot be restarted.

@@ -9,9 +9,8 @@ use super::sweep::{Combinations, MOST_RUNS, base};
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{
-    Axis, BASE, BELOW_US, Experiment, PLANS, Point, RATE, Verb, WORKLOAD,
-};
+use dyno_record::experiment::{Axis, Experiment, Options, Point, RATE, Verb, WORKLOAD};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,16 +67,13 @@ pub fn plan(
     experiment.points = points(&tasks, &axes, request.repeat)?;
     let workloads = Axis { key: WORKLOAD.to_owned(), values: names };
     experiment.axes = std::iter::once(workloads).chain(axes).collect();
-    let options = &mut experiment.options;
-    options.insert(PLANS.into(), recorded(&tasks));
-    options.insert("repeat".into(), request.repeat.into());
-    if let Some(below) = request.below {
-        options.insert(BELOW_US.into(), (below.as_secs_f64() * 1e6).into());
-    }
-    if let Some(base) = base {
-        let base = serde_json::to_value(base).expect("it is plain data");
-        options.insert(BASE.into(), base);
-    }
+    experiment.options = Options {
+        plans: recorded(&tasks),
+        repeat: Some(request.repeat),
+        below_us: request.below.map(|below| below.as_secs_f64() * 1e6),
+        base,
+        ..Options::default()
+    };
     let tasks = tasks.into_iter();
     let tasks = tasks.map(|(name, task)| (WhichPlan::Workload(name), task));
     Ok((experiment, tasks.collect()))
@@ -96,10 +92,9 @@ pub(super) fn add(tasks: &mut Vec<(String, Task)>, task: Task) -> Result<(), Err
 }
 
 /// The plans of all workloads by name, as in the document.
-pub(super) fn recorded(tasks: &[(String, Task)]) -> serde_json::Value {
+pub(super) fn recorded(tasks: &[(String, Task)]) -> BTreeMap<String, serde_json::Value> {
     let plans = tasks.iter();
-    let plans = plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan)));
-    plans.collect::<serde_json::Map<_, _>>().into()
+    plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan))).collect()
 }
 
 /// `a-b-c`, shortened to fit into a folder name.

@@ -13,7 +13,7 @@ use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
+use dyno_record::experiment::{Axis, Base, Block, CLIENTS, Experiment, Options, Point, RATE, Verb};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -108,14 +108,12 @@ pub fn plan(
     let mut experiment = document(Verb::Sweep, question, &task);
     experiment.points = points(&blocks, request, &task)?;
     experiment.axes = axes;
-    let options = &mut experiment.options;
-    options.insert("repeat".into(), request.repeat.into());
-    let is_random = request.is_random;
-    options.insert("order".into(), if is_random { "random" } else { "given" }.into());
-    if let Some(base) = base {
-        let base = serde_json::to_value(base).expect("it is plain data");
-        options.insert(BASE.into(), base);
-    }
+    experiment.options = Options {
+        repeat: Some(request.repeat),
+        random_order: request.is_random,
+        base,
+        ..Options::default()
+    };
     Ok((experiment, task))
 }
 

@@ -31,10 +31,10 @@ use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    self as record, AbAnswer, Experiment, LeftOutKnob, Side, TUNE, TuneGoal, TuneOptions, Verb,
+    self as record, AbAnswer, Experiment, LeftOutKnob, Side, TuneGoal, TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
-use knobs::{Facts, WANTED};
+use knobs::Facts;
 use std::time::Duration;
 
 /// Default share of failed operations that is allowed if the plan tolerates none: a few fail on any
@@ -128,9 +128,8 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         confirmation_pairs: Vec::new(),
     };
     budget::check(request.budget.as_secs_f64(), &tasks)?;
-    let kept = &mut experiment.options;
-    kept.insert(TUNE.into(), serde_json::to_value(options(first)).expect("it is plain data"));
-    kept.insert(WANTED.into(), serde_json::to_value(&wanted).expect("it is plain data"));
+    experiment.options.tune = Some(options(first));
+    experiment.options.knobs = knobs::as_option(&wanted);
     if let [(_, task)] = &tasks[..] {
         return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
     }
@@ -212,7 +211,7 @@ fn in_words(request: &TuneRequest) -> String {
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     runner.check_undone()?;
     begin(runner)?;
-    let clock = Clock::of(runner)?;
+    let clock = Clock::of(runner);
     let plans = across::plans(&runner.document);
     let first = baseline::measure(runner, &plans)?;
     let mut of_each = resolved(runner, &plans, &first)?;
@@ -346,7 +345,7 @@ fn begin(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     if of_each.iter().all(|options| options.knobs.is_some()) {
         return Ok(());
     }
-    let mut wanted: Vec<Knob> = runner.value(WANTED)?;
+    let mut wanted = knobs::wanted(&runner.document)?;
     let environment = runner.context.environment;
     let mut left_out = Vec::new();
     for task in runner.tasks() {
@@ -359,7 +358,7 @@ fn begin(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let all = &of_each[0].left_out;
     knobs::note(all, runner.context);
     knobs::check_some(&wanted, all)?;
-    runner.keep(WANTED, &wanted);
+    runner.document.options.knobs = knobs::as_option(&wanted);
     across::keep_options(runner, &of_each)
 }
 
@@ -449,7 +448,7 @@ fn resolved(
         };
         typical_s.push(found_s.map_or(planned, |own| own.max(planned - budget::OVERHEAD_S)));
     }
-    let budget_s = runner.value::<TuneOptions>(TUNE)?.budget_s;
+    let budget_s = runner.own(|options| &options.tune)?.budget_s;
     let round_s: f64 = typical_s.iter().sum();
     let fits = budget_across(budget_s, round_s, plans.len());
     let (trials, pairs) = fits.unwrap_or((LEAST_TRIALS, LEAST_PAIRS as u32));
@@ -489,7 +488,7 @@ fn knobs_of_each(
     first: &[FirstRuns],
     all_left_out: &mut Vec<LeftOutKnob>,
 ) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
-    let mut wanted: Vec<Knob> = runner.value(WANTED)?;
+    let mut wanted = knobs::wanted(&runner.document)?;
     let mut left_out = Vec::new();
     let (mut caches, mut servers, mut unjournaled) = (Vec::new(), 1, Vec::new());
     for (which, first) in plans.iter().zip(first) {
@@ -513,7 +512,7 @@ fn knobs_of_each(
     for which in plans {
         found.push(runner.server_parameters(which, &parameters)?);
     }
-    let allows_less_durable = runner.value::<TuneOptions>(TUNE)?.allows_less_durable;
+    let allows_less_durable = runner.own(|options| &options.tune)?.allows_less_durable;
     wanted.retain_mut(|knob| {
         knobs::resolve_parameter(knob, &found, allows_less_durable, &mut left_out)
             && knobs::resolve_checkpoints(knob, &unjournaled, allows_less_durable, &mut left_out)

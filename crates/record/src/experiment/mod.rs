@@ -7,6 +7,7 @@ mod disk;
 mod figures;
 mod laws;
 mod models;
+mod options;
 mod search;
 mod suite;
 mod sweep;
@@ -25,19 +26,19 @@ pub use models::{
     Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, OpenEstimate, OpenQueue, QueueFit,
     QueueModel, QueuePoint, UslFit, UslPeak,
 };
+pub use options::{AbOptions, Base, Options, SloOptions};
 pub use search::{
     Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, NotMeasured, Objective,
     ObjectiveEnd, ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
 };
-pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
-pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
+pub use suite::{SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
+pub use sweep::{AgainstBase, BlocksAnswer, Level, Relative, SweepAnswer};
 pub use tune::{
-    Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, TUNE,
-    TuneAnswer, TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
+    Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer,
+    TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
 };
 pub use tune_across::{
-    AcrossSettings, Dependence, OnWorkload, TUNE_ACROSS, TuneAcrossAnswer, WorkloadOptions,
-    WorkloadSearch,
+    AcrossSettings, Dependence, OnWorkload, TuneAcrossAnswer, WorkloadOptions, WorkloadSearch,
 };
 
 use crate::document::Document;
@@ -109,8 +110,7 @@ pub struct Experiment {
     pub status_reason: Option<String>,
     /// Base plan of all points, without secrets.
     pub plan: serde_json::Value,
-    /// Options of the experiment, by name.
-    pub options: BTreeMap<String, serde_json::Value>,
+    pub options: Options,
     /// Varied keys; empty if a search chooses the points.
     pub axes: Vec<Axis>,
     /// Client machine, without differing findings of single runs; absent before the first run, and in older records.

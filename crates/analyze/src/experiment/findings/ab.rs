@@ -189,8 +189,8 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         deviation = percent(first.pair_deviation_ratio),
         pairs = first.pairs
     );
-    let limit = experiment.options.get("max_pairs").and_then(|most| most.as_u64());
-    let limit = limit.map(|most| statement!("pairs-allowed", most = most));
+    let limit = experiment.options.ab.as_ref();
+    let limit = limit.map(|own| statement!("pairs-allowed", most = own.max_pairs));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
     // We do not place a server that already runs.
     let is_started = experiment.recorded_plan().server.kind.as_deref() != Some("uri");

@@ -12,7 +12,7 @@ use crate::values::reported;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::FindingKind;
 use dyno_record::experiment::{
-    Axis, CLIENTS, Demand, DiskFigures, Figure, Figures, Knee, Point, RATE, Resource,
+    Axis, CLIENTS, Demand, DiskFigures, Figure, Figures, Knee, Options, Point, RATE, Resource,
     SCHEMA_VERSION, SweepAnswer, Verb,
 };
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
@@ -122,7 +122,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
         ended_at: None,
         status_reason: None,
         plan: serde_json::Value::Null,
-        options: BTreeMap::new(),
+        options: Options::default(),
         axes: vec![Axis {
             key: key.to_owned(),
             values: values.iter().map(|value| (*value).to_owned()).collect(),

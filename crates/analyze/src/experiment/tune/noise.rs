@@ -3,14 +3,14 @@
 use super::{LEAST_PAIRS, goal_of};
 use crate::experiment::ab::figures_of_pairs;
 use crate::uncertainty::series::standard_deviation;
-use dyno_record::experiment::{Answer, Experiment, Figures, TuneGoal, TuneOptions};
+use dyno_record::experiment::{Answer, Experiment, Figures, TuneGoal};
 
 /// Standard deviation of a goal's logarithm over runs of a workload: as found by a search for this goal, or by
 /// the pairs of a comparison of two plans. `None` if the experiment does not contain it.
 pub fn noise_reported(experiment: &Experiment, workload: &str, goal: TuneGoal) -> Option<f64> {
     match experiment.answer.as_ref()? {
         Answer::Tune(answer) => {
-            let options = TuneOptions::among(&experiment.options)?;
+            let options = experiment.options.tune.as_ref()?;
             (options.goal == goal).then_some(answer.noise_ratio)
         }
         Answer::TuneAcross(answer) => {

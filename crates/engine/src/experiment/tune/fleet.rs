@@ -2,9 +2,9 @@
 //! for, and each needs something to do, so all plans must be known before anything is placed on a
 //! host.
 
-use super::knobs::WANTED;
+use super::knobs::wanted;
 use super::values::{of_plan, with_each};
-use crate::error::{Error, Kind, OrFault};
+use crate::error::{Error, Kind};
 use dyno_plan::knobs::{Knob, PARAMETERS};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Verb};
@@ -18,13 +18,10 @@ pub(in crate::experiment) fn of_search(
     document: &Experiment,
     tasks: &[Task],
 ) -> Result<Vec<Task>, Error> {
-    let wanted = document.options.get(WANTED);
-    let Some(wanted) = wanted.filter(|_| document.verb == Verb::Tune) else {
+    if document.verb != Verb::Tune {
         return Ok(Vec::new());
-    };
-    let knobs: Vec<Knob> = serde_json::from_value(wanted.clone())
-        .or_fault(Kind::BadInput, || "the experiment has no valid option `knobs`")?;
-    tried(&knobs, tasks)
+    }
+    tried(&wanted(document)?, tasks)
 }
 
 /// Each task with each value of each knob that agents set: knobs that need a restart of the
@@ -90,7 +87,7 @@ mod tests {
         let searched = |verb| {
             let mut document = document(verb, "?".to_owned(), &task());
             let knobs = serde_json::to_value(shipped(&["client"])).expect("it is data");
-            document.options.insert(WANTED.to_owned(), knobs);
+            document.options.knobs = Some(knobs);
             of_search(&document, &[task()]).expect("all are valid").len()
         };
         assert!(searched(Verb::Tune) > 1);

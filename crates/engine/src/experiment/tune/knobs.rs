@@ -6,7 +6,7 @@ mod reported;
 use crate::context::Context;
 use crate::deployment::choice;
 use crate::environment::{Environment, ServerHome};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use crate::run::host_settings;
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::versions::{Version, version};
@@ -15,15 +15,24 @@ use dyno_plan::model::ServerKind;
 use dyno_plan::task::Task;
 use dyno_plan::topology::Topology;
 use dyno_plan::units::Bytes;
-use dyno_record::experiment::{self as record, KnobReach, LeftOutKnob, LeftOutReason};
+use dyno_record::experiment::{self as record, Experiment, KnobReach, LeftOutKnob, LeftOutReason};
 use dyno_record::model::ServerRecord;
 use dyno_servers::{ServerProgram, program_version};
 use reported::Reported;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the option with the requested knobs.
-pub(super) const WANTED: &str = "knobs";
+/// The requested knobs of an experiment.
+pub(super) fn wanted(document: &Experiment) -> Result<Vec<Knob>, Error> {
+    let knobs = document.options.knobs.clone().unwrap_or_default();
+    serde_json::from_value(knobs)
+        .or_fault(Kind::BadInput, || "the experiment has no valid option `knobs`")
+}
+
+/// Knobs as an option of an experiment.
+pub(super) fn as_option(wanted: &[Knob]) -> Option<serde_json::Value> {
+    Some(serde_json::to_value(wanted).expect("it is plain data"))
+}
 
 /// Facts about the servers and their machine.
 #[derive(Clone, Copy, Debug, Default)]

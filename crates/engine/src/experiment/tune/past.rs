@@ -1,10 +1,10 @@
 //! Noise of runs on this bench, from earlier experiments on it.
 
 use crate::experiment::folder::ExperimentFolder;
-use crate::experiment::request::{ExperimentOptions, ON_FLEET, Tasks};
+use crate::experiment::request::{ExperimentOptions, Tasks};
 use dyno_analyze::experiment::tune::noise_reported;
 use dyno_plan::Plan;
-use dyno_record::experiment::{Experiment, PLANS, TuneGoal};
+use dyno_record::experiment::{Experiment, TuneGoal};
 use dyno_record::model::Environment;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -78,10 +78,8 @@ fn newest(
 
 /// Whether this machine alone made the runs.
 fn is_of_bench(document: &Experiment, machine: &Environment) -> bool {
-    let on_fleet = document.options.get(ON_FLEET);
-    let on_fleet = on_fleet.and_then(|value| value.as_bool());
     let own = document.environment.as_ref();
-    on_fleet != Some(true)
+    !document.options.fleet
         && own.is_some_and(|own| {
             own.hostname == machine.hostname
                 && own.cpu_model == machine.cpu_model
@@ -91,9 +89,7 @@ fn is_of_bench(document: &Experiment, machine: &Environment) -> bool {
 
 /// Whether the unchanged runs had this plan and a similar duration.
 fn is_of_plan(document: &Experiment, plan: &Plan) -> bool {
-    let plans = document.options.get(PLANS);
-    let own = plans.and_then(|plans| plans.get(&plan.name));
-    let own = own.unwrap_or(&document.plan);
+    let own = document.options.plans.get(&plan.name).unwrap_or(&document.plan);
     let planned = dyno_plan::file::recorded(plan);
     let run = document.points.iter().find_map(|point| {
         let workload = point.workload.as_ref();
@@ -112,7 +108,7 @@ mod tests {
     use super::*;
     use crate::experiment::points::{WhichPlan, point};
     use crate::experiment::request::document;
-    use dyno_record::experiment::{Point, TUNE, Verb};
+    use dyno_record::experiment::{Point, Verb};
     use serde_json::json;
     use std::collections::BTreeMap;
 
@@ -127,7 +123,7 @@ mod tests {
         document.started_at = format!("2026-08-{day:02}T10:15:00Z");
         document.environment = Some(machine());
         let options = json!({"goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05, "budget_s": 60.0});
-        document.options.insert(TUNE.to_owned(), options);
+        document.options.tune = serde_json::from_value(options).expect("it has all fields");
         let answer = json!({
             "kind": "tune", "baseline": {"value": 100.0}, "noise_ratio": noise_ratio, "visible_ratio": 0.1, "trials": [],
             "settings": {}, "keys": {}, "ablation": [], "effects": [],
@@ -172,9 +168,7 @@ mod tests {
                 let machine = it.environment.as_mut();
                 machine.expect("it is known").hostname = Some("other".to_owned());
             }),
-            ("a fleet", |it| {
-                it.options.insert(ON_FLEET.to_owned(), true.into());
-            }),
+            ("a fleet", |it| it.options.fleet = true),
             ("more documents", |it| it.plan["data"]["records"] = 7.into()),
             ("more clients", |it| it.plan["client"]["clients"] = 7.into()),
             ("short runs", |it| {

@@ -2,7 +2,7 @@
 
 use super::super::request::{ExperimentOptions, Tasks};
 use super::super::suite::quoted;
-use super::knobs::{self, Facts, WANTED};
+use super::knobs::{self, Facts};
 use super::past::{self, KnownNoise};
 use super::{across, budget};
 use crate::run::host_settings;
@@ -11,7 +11,7 @@ use dyno_analyze::experiment::tune::{BASELINE_RUNS, visible_ratio};
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::{Knob, Reach};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, TuneOptions};
+use dyno_record::experiment::Experiment;
 use dyno_record::quantity::Quantity;
 use std::path::{Path, PathBuf};
 
@@ -26,9 +26,8 @@ pub fn preview(
     given: &ExperimentOptions<'_>,
 ) -> Option<String> {
     let (_, task) = tasks.first()?;
-    let options = TuneOptions::among(&document.options)?;
-    let mut wanted: Vec<Knob> =
-        serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
+    let options = document.options.tune.clone()?;
+    let mut wanted = knobs::wanted(document).ok()?;
     let round_s: f64 = tasks.iter().map(|(_, task)| budget::planned_run_s(task)).sum();
     let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
     let of_pairs = budget::pairs_in_words(pairs);

@@ -3,8 +3,8 @@
 use super::super::super::ab::tests::{answer as answer_of, demand, row};
 use super::*;
 use dyno_record::experiment::{
-    AbAnswer, Basis, Comparison, ComparisonVerdict, DiskFigures, DisturbedPair, Explanation, Side,
-    Statistic,
+    AbAnswer, AbOptions, Basis, Comparison, ComparisonVerdict, DiskFigures, DisturbedPair,
+    Explanation, Side, Statistic,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -19,8 +19,8 @@ fn compared(rows: Vec<Comparison>) -> Experiment {
     for (point, side) in experiment.points.iter_mut().zip([Side::A, Side::B]) {
         point.side = Some(side);
     }
-    experiment.options.insert("max_steal".into(), 0.01.into());
-    experiment.options.insert("max_pairs".into(), 5.into());
+    experiment.options.max_steal = Some(0.01);
+    experiment.options.ab = Some(AbOptions { max_pairs: 5, ..AbOptions::default() });
     runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
     experiment.answer = Some(Answer::Ab(Box::new(answer_of(rows))));
     experiment

@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<Case> {
 fn answered_by(answer: Answer) -> Experiment {
     let run = figures(8, None, 18_800.0, 425.0);
     let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![run.clone(), run]);
-    experiment.options.insert("max_steal".into(), 0.01.into());
+    experiment.options.max_steal = Some(0.01);
     runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
     experiment.answer = Some(answer);
     experiment
