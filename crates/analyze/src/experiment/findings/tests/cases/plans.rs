@@ -183,22 +183,12 @@ fn demands() -> Vec<Case> {
 }
 
 fn pairs() -> Vec<Case> {
-    let ordered = with(slower(), |it| {
-        plans(it).comparisons[0].order_effect_ratio = Some(0.93);
-    });
     let alone = with(slower(), |it| {
         plans(it).comparisons[0].basis = Basis::WithinRun;
     });
     let hopeless = |it: &mut Experiment| plans(it).pairs_needed = None;
     let certain = |it: &mut Experiment| *it = slower();
     vec![
-        case("second-run-differs", ordered)
-            .not_if("it hardly does", |it| {
-                plans(it).comparisons[0].order_effect_ratio = Some(1.01);
-            })
-            .not_if("there are pairs of one order alone", |it| {
-                plans(it).comparisons[0].order_effect_ratio = None;
-            }),
         case("single-pair", alone).not_if("there are several", |it| {
             plans(it).comparisons[0].basis = Basis::BetweenRuns;
         }),
