@@ -283,7 +283,7 @@ fn perform(runner: &mut ExperimentRunner<'_>) -> Result<FinishedExperiment, Erro
     };
     runner.end(result)?;
     let document = &runner.document;
-    let all_are_set_aside = document.verb == Verb::Ab && ab::all_are_set_aside(document);
+    let all_are_set_aside = ab::all_are_set_aside(document);
     let tolerated = |point: &Point| runner.tolerated_error_ratio(point);
     Ok(FinishedExperiment {
         all_are_set_aside,

@@ -35,11 +35,6 @@ use std::fmt::Write as _;
 pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let start = &common.target.start;
-    let given = [
-        (("server.kind", "--server"), start.server.is_some()),
-        (("server.mongod", "--mongod"), start.mongod.is_some()),
-    ];
-    let given = given.into_iter().filter(|(_, is_given)| *is_given);
     let request = SweepRequest {
         settings: start.settings.clone(),
         clients: arguments.clients.clone(),
@@ -49,7 +44,6 @@ pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> R
         schedule: arguments.schedule,
         repeat: arguments.repeat,
         is_random: arguments.order == OrderName::Random,
-        set_by_options: given.map(|(names, _)| names).collect(),
         embedded_server: start.embedded_server.clone(),
     };
     let (document, task) =

@@ -1,7 +1,7 @@
 //! `dyno run` with several workloads: each workload with each setting, in rounds, on servers that
 //! stay up between workloads.
 
-use super::axes::{check_once, check_secrets, resolved, split};
+use super::axes::{check_secrets, resolved, split};
 use super::points::{WhichPlan, changes_the_collection, point};
 use super::request::{Resolve, Tasks, document};
 use super::runner::ExperimentRunner;
@@ -30,8 +30,6 @@ pub struct SuiteRequest {
     pub repeat: u32,
     /// Time limit for reporting the share of faster operations.
     pub below: Option<Duration>,
-    /// Plan keys that have their own option, with the name of the option.
-    pub set_by_options: Vec<(&'static str, &'static str)>,
     /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
 }
@@ -46,9 +44,6 @@ pub fn plan(
     environment: &Environment,
 ) -> Result<(Experiment, Tasks), Error> {
     let (fixed, axes) = split(&request.settings);
-    for (key, option) in &request.set_by_options {
-        check_once(key, option, &[], &axes)?;
-    }
     let base = base(None, &axes)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));

@@ -46,8 +46,6 @@ pub struct SweepRequest {
     pub repeat: u32,
     /// Whether the points are run in random order.
     pub is_random: bool,
-    /// Plan keys that have their own option, with the name of the option.
-    pub set_by_options: Vec<(&'static str, &'static str)>,
     /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
 }
@@ -84,9 +82,6 @@ pub fn plan(
     let base = base(request.base.as_deref(), &axes)?;
     let has_blocks = has_blocks(&axes, request.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
-    for (key, option) in &request.set_by_options {
-        check_once(key, option, &[], &axes)?;
-    }
     let embedded = request.embedded_server.as_deref();
     let resolved = resolved(fixed, &axes, embedded, environment)?;
     let task = task(request, &resolved, rate, resolve)?;
