@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 /// A figure, with an interval if the run was long enough.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Written")]
 pub struct Figure {
     pub value: f64,
     /// Lower end of the 95 % interval.
@@ -55,23 +54,6 @@ impl Figure {
         Quantity {
             value: self.value,
             uncertainty_ratio: width.map_or(1.0, |width| width / 2.0 / self.value.abs()),
-        }
-    }
-}
-
-/// Serialized forms of a figure: older records have some as plain numbers.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum Written {
-    Number(f64),
-    Interval { value: f64, low: Option<f64>, high: Option<f64> },
-}
-
-impl From<Written> for Figure {
-    fn from(written: Written) -> Figure {
-        match written {
-            Written::Number(value) => Figure::bare(value),
-            Written::Interval { value, low, high } => Figure { value, low, high },
         }
     }
 }
