@@ -24,13 +24,12 @@ use crate::run::{observation, preflight};
 use crate::task;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
-use dyno_record::document::variant_name;
-use dyno_record::experiment::{Experiment, FILE, PLANS, Point, Side, Verb};
+use dyno_record::experiment::{Experiment, FILE, Options, Point, Side, Verb};
 use dyno_record::model::RunStatus;
 use dyno_record::sums;
-use folder::{ExperimentFolder, RUNS};
+use folder::{ExperimentFolder, PLANS, RUNS};
 use jiff::Timestamp;
-use request::{ExperimentOptions, ON_FLEET, PLAN_OF_B, Tasks, WhichPlan};
+use request::{ExperimentOptions, Tasks, WhichPlan};
 use runner::ExperimentRunner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -108,17 +107,17 @@ pub fn run(
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
     tasks.values().for_each(|task| task::announce(task, context.observer));
     check_planned(&document, &tasks, options, context)?;
-    let settings = &mut document.options;
-    settings.insert("fresh".into(), options.fresh.into());
-    settings.insert("no_load".into(), options.no_load.into());
-    settings.insert("drop_foreign".into(), options.drop_foreign.into());
-    if context.source.is_some() {
-        settings.insert(ON_FLEET.into(), true.into());
-    }
-    for (which, task) in &tasks {
-        let threads = serde_json::to_value(task.threads).expect("it is plain data");
-        settings.insert(threads_option(which), threads);
-    }
+    let threads_of = |(which, task): (&WhichPlan, &Task)| {
+        (which.file(), serde_json::to_value(task.threads).expect("it is plain data"))
+    };
+    document.options = Options {
+        fresh: options.fresh,
+        no_load: options.no_load,
+        drop_foreign: options.drop_foreign,
+        fleet: context.source.is_some(),
+        threads: tasks.iter().map(threads_of).collect(),
+        ..document.options
+    };
     let name = format!("{}-{}", document.verb.as_str(), document.name);
     let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
     let saved = tasks.iter().try_for_each(|(which, task)| folder.save_plan(&which.file(), task));
@@ -156,18 +155,14 @@ pub fn resume(
         let file = which.file();
         let plan = folder.plan(&file)?;
         let known = match &which {
-            WhichPlan::Side(Side::B) => document.options.get(PLAN_OF_B),
+            WhichPlan::Side(Side::B) => document.options.ab.as_ref().map(|ab| &ab.plan_of_b),
             WhichPlan::Side(Side::A) | WhichPlan::Only => Some(&document.plan),
-            WhichPlan::Workload(workload) => {
-                let plans = document.options.get(PLANS);
-                plans.and_then(|plans| plans.get(workload))
-            }
+            WhichPlan::Workload(workload) => document.options.plans.get(workload),
         };
-        // Older documents have no plan of B.
         if let Some(known) = known {
             check_same(&plan, known, &file)?;
         }
-        let threads = document.options.get(&threads_option(&which));
+        let threads = document.options.threads.get(&file);
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
         let task = Task::from_plan(plan, threads, uri)?;
         task::announce(&task, context.observer);
@@ -182,14 +177,10 @@ pub fn resume(
         let mut plans = tasks.values().map(|task| &task.plan);
         plans.try_for_each(preflight::secrets)?;
     }
-    let flag = |name: &str| {
-        let value = document.options.get(name).and_then(|value| value.as_bool());
-        value.unwrap_or(false)
-    };
     let options = ExperimentOptions {
-        fresh: flag("fresh"),
-        no_load: flag("no_load"),
-        drop_foreign: flag("drop_foreign"),
+        fresh: document.options.fresh,
+        no_load: document.options.no_load,
+        drop_foreign: document.options.drop_foreign,
         out: None,
         ..options.clone()
     };
@@ -238,8 +229,7 @@ fn check_place(
     folder: &ExperimentFolder,
     context: Context<'_>,
 ) -> Result<(), Error> {
-    let option = document.options.get(ON_FLEET);
-    let on_fleet = option.and_then(|value| value.as_bool()).unwrap_or(false);
+    let on_fleet = document.options.fleet;
     if document.status == RunStatus::Complete || on_fleet == context.source.is_some() {
         return Ok(());
     }
@@ -282,15 +272,6 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, contex
     }
 }
 
-/// Name of the option with the threads of a plan.
-fn threads_option(which: &WhichPlan) -> String {
-    match which {
-        WhichPlan::Only => "threads".to_owned(),
-        WhichPlan::Side(side) => format!("threads_{}", variant_name(side)),
-        WhichPlan::Workload(workload) => format!("threads_{workload}"),
-    }
-}
-
 fn perform(runner: &mut ExperimentRunner<'_>) -> Result<FinishedExperiment, Error> {
     let result = match runner.document.verb {
         Verb::Sweep => sweep::run(runner),
@@ -302,7 +283,7 @@ fn perform(runner: &mut ExperimentRunner<'_>) -> Result<FinishedExperiment, Erro
     };
     runner.end(result)?;
     let document = &runner.document;
-    let all_are_set_aside = document.verb == Verb::Ab && ab::all_are_set_aside(runner)?;
+    let all_are_set_aside = ab::all_are_set_aside(document);
     let tolerated = |point: &Point| runner.tolerated_error_ratio(point);
     Ok(FinishedExperiment {
         all_are_set_aside,

@@ -74,13 +74,11 @@ pub(super) fn is_disturbed(stolen_ratio: f64, max_steal_ratio: Option<f64>) -> b
     stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY)
 }
 
-/// The pairs of an experiment that do not count: the hypervisor took more than `max_steal_ratio` of the CPU
-/// time during one of their runs. At most half of `most` pairs, the first ones; none without a limit.
-pub fn disturbed(
-    experiment: &Experiment,
-    max_steal_ratio: Option<f64>,
-    most: usize,
-) -> Vec<DisturbedPair> {
+/// The pairs of an experiment that do not count: the hypervisor took more CPU time than accepted during one of
+/// their runs. At most half of the allowed pairs, the first ones; none without a limit.
+pub fn disturbed(experiment: &Experiment) -> Vec<DisturbedPair> {
+    let options = &experiment.options;
+    let most = options.ab.as_ref().map_or(0, |ab| ab.max_pairs as usize);
     let stolen = |place: usize| {
         let figures = experiment.points.get(place)?.figures.as_ref()?;
         figures.stolen_ratio
@@ -93,35 +91,57 @@ pub fn disturbed(
     };
     (0..experiment.points.len() / 2)
         .filter_map(of_pair)
-        .filter(|one| is_disturbed(one.stolen_ratio, max_steal_ratio))
+        .filter(|one| is_disturbed(one.stolen_ratio, options.max_steal))
         .take(most_set_aside(most))
         .collect()
 }
 
-/// The completed pairs of an experiment, without those set aside. Runs 2k and 2k + 1 are pair k.
+/// The runs of each pair, A first, without pairs set aside. Runs 2k and 2k + 1 are pair k.
+fn places(experiment: &Experiment, set_aside: &[DisturbedPair]) -> Vec<[usize; 2]> {
+    let side = |place: usize| experiment.points.get(place)?.side;
+    let counts = |pair: &usize| !set_aside.iter().any(|one| one.pair as usize == *pair);
+    let of_pair = |pair: usize| {
+        let [first, second] = [2 * pair, 2 * pair + 1];
+        match (side(first)?, side(second)?) {
+            (Side::A, Side::B) => Some([first, second]),
+            (Side::B, Side::A) => Some([second, first]),
+            _ => None,
+        }
+    };
+    (0..experiment.points.len() / 2).filter(counts).filter_map(of_pair).collect()
+}
+
+/// The windows of these pairs of runs, if both were measured.
+pub(super) fn measured_pairs(
+    places: &[[usize; 2]],
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+) -> Vec<Pair> {
+    let pair = |[baseline, candidate]: &[usize; 2]| {
+        Some(Pair {
+            baseline: Series::new(windows.get(baseline)?),
+            candidate: Series::new(windows.get(candidate)?),
+            baseline_first: baseline < candidate,
+        })
+    };
+    places.iter().filter_map(pair).collect()
+}
+
+/// The figures of these pairs of runs, if both were measured.
+pub(super) fn figures_of<'a>(
+    experiment: &'a Experiment,
+    places: &[[usize; 2]],
+) -> Vec<[&'a Figures; 2]> {
+    let of = |place: usize| experiment.points.get(place)?.figures.as_ref();
+    places.iter().filter_map(|[a, b]| Some([of(*a)?, of(*b)?])).collect()
+}
+
+/// The completed pairs of an experiment, without those set aside.
 pub fn pairs(
     experiment: &Experiment,
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     set_aside: &[DisturbedPair],
 ) -> Vec<Pair> {
-    let series = |place: usize| {
-        let side = experiment.points.get(place)?.side?;
-        Some((side, Series::new(windows.get(&place)?)))
-    };
-    let counts = |pair: &usize| !set_aside.iter().any(|one| one.pair as usize == *pair);
-    (0..experiment.points.len() / 2)
-        .filter(counts)
-        .filter_map(|pair| {
-            let (first, one) = series(2 * pair)?;
-            let (second, other) = series(2 * pair + 1)?;
-            let (baseline, candidate) = match (first, second) {
-                (Side::A, Side::B) => (one, other),
-                (Side::B, Side::A) => (other, one),
-                _ => return None,
-            };
-            Some(Pair { baseline, candidate, baseline_first: first == Side::A })
-        })
-        .collect()
+    measured_pairs(&places(experiment, set_aside), windows)
 }
 
 /// The figures of these pairs, A first.
@@ -129,16 +149,7 @@ pub(super) fn figures_of_pairs<'a>(
     experiment: &'a Experiment,
     set_aside: &[DisturbedPair],
 ) -> Vec<[&'a Figures; 2]> {
-    let of = |pair: usize, side: Side| {
-        let points = experiment.points.get(2 * pair..2 * pair + 2)?;
-        let point = points.iter().find(|point| point.side == Some(side))?;
-        point.figures.as_ref()
-    };
-    let counts = |pair: &usize| !set_aside.iter().any(|one| one.pair as usize == *pair);
-    (0..experiment.points.len() / 2)
-        .filter(counts)
-        .filter_map(|pair| Some([of(pair, Side::A)?, of(pair, Side::B)?]))
-        .collect()
+    figures_of(experiment, &places(experiment, set_aside))
 }
 
 /// Reported server versions of A and B.

@@ -4,15 +4,15 @@
 //! A level and its base differ only in the swept key. Runs of the same round are a pair, as in a comparison of
 //! two plans ([`crate::comparison`]): they are close in time, and a drift of the machine affects both.
 
-use super::ab::{Deciding, statistics};
+use super::ab::{Deciding, figures_of, measured_pairs, statistics};
 use super::demands;
 use super::machines::is_of_kind;
-use crate::comparison::{Pair, compare};
+use crate::comparison::compare;
 use crate::resampling::Resampling;
-use crate::uncertainty::series::{IntervalSample, Series};
+use crate::uncertainty::series::IntervalSample;
 use dyno_record::experiment::{
-    AgainstBase, BASE, Base, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation,
-    Figures, Level, Point, Relative,
+    AgainstBase, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation, Level,
+    Relative,
 };
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
@@ -40,8 +40,7 @@ pub(super) fn relative(
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     resampling: Resampling,
 ) -> Option<Relative> {
-    let base = experiment.options.get(BASE)?;
-    let base: Base = serde_json::from_value(base.clone()).ok()?;
+    let base = experiment.options.base.clone()?;
     let base_of = |level: &Level| {
         let own = level.settings.get(&base.key)?;
         let mut settings = level.settings.clone();
@@ -58,11 +57,15 @@ pub(super) fn relative(
     let against = |(place, level): (usize, &Level)| {
         let base = base_of(level)?;
         let pairs = pairs(experiment, &levels[base], level);
+        let measured = measured_pairs(&pairs, windows);
         let mut row = AgainstBase {
             level: u32::try_from(place).ok()?,
             base: u32::try_from(base).ok()?,
-            comparisons: comparisons(&pairs, level, windows, resampling),
-            demands: demands::ratios(&pairs.iter().map(Runs::figures).collect::<Vec<_>>()),
+            comparisons: statistics(deciding(level.offered_rate_per_s.is_some()))
+                .into_iter()
+                .filter_map(|statistic| compare(&measured, statistic, NO_MARGIN, resampling))
+                .collect(),
+            demands: demands::ratios(&figures_of(experiment, &pairs)),
             explanation: None,
         };
         let decision = decision(&row, level.offered_rate_per_s.is_some());
@@ -76,54 +79,17 @@ pub(super) fn relative(
     (!rows.is_empty()).then_some(Relative { base, levels: rows })
 }
 
-/// Numbers of the runs of the base and of another level in the same round.
-struct Runs<'a> {
-    places: [usize; 2],
-    figures: [&'a Figures; 2],
-}
-
-impl<'a> Runs<'a> {
-    fn figures(&self) -> [&'a Figures; 2] {
-        self.figures
-    }
-}
-
-fn pairs<'a>(experiment: &'a Experiment, base: &Level, level: &Level) -> Vec<Runs<'a>> {
-    let points = |level: &Level| -> Vec<(usize, &'a Point)> {
-        let places = level.runs.iter().map(|place| *place as usize);
-        places.filter_map(|place| Some((place, experiment.points.get(place)?))).collect()
+/// The runs of the base and of another level in the same rounds.
+fn pairs(experiment: &Experiment, base: &Level, level: &Level) -> Vec<[usize; 2]> {
+    let places =
+        |level: &Level| -> Vec<usize> { level.runs.iter().map(|place| *place as usize).collect() };
+    let round = |place: &usize| experiment.points.get(*place).map(|point| point.repeat);
+    let others = places(level);
+    let pair = |place: usize| {
+        let other = others.iter().find(|other| round(other) == round(&place))?;
+        Some([place, *other])
     };
-    let others = points(level);
-    let pair = |(place, point): (usize, &'a Point)| {
-        let (other_place, other) = others.iter().find(|(_, other)| other.repeat == point.repeat)?;
-        Some(Runs {
-            places: [place, *other_place],
-            figures: [point.figures.as_ref()?, other.figures.as_ref()?],
-        })
-    };
-    points(base).into_iter().filter_map(pair).collect()
-}
-
-fn comparisons(
-    pairs: &[Runs<'_>],
-    level: &Level,
-    windows: &BTreeMap<usize, Vec<IntervalSample>>,
-    resampling: Resampling,
-) -> Vec<Comparison> {
-    let pair = |runs: &Runs<'_>| {
-        let [baseline, candidate] = runs.places.map(|place| windows.get(&place));
-        Some(Pair {
-            baseline: Series::new(baseline?),
-            candidate: Series::new(candidate?),
-            baseline_first: runs.places[0] < runs.places[1],
-        })
-    };
-    let pairs: Vec<Pair> = pairs.iter().filter_map(pair).collect();
-    let statistics = statistics(deciding(level.offered_rate_per_s.is_some()));
-    statistics
-        .into_iter()
-        .filter_map(|statistic| compare(&pairs, statistic, NO_MARGIN, resampling))
-        .collect()
+    places(base).into_iter().filter_map(pair).collect()
 }
 
 /// The demand that explains a difference: it changed certainly, in the direction of the difference, and by

@@ -9,8 +9,8 @@ use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::runs::{Runs, estimate_levels};
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE};
 use dyno_record::experiment::{
-    BELOW_US, Experiment, Figure, Level, PERCENTILES, Statistic, SuiteAnswer, SuiteLoad,
-    SuiteOperation, SuiteRow,
+    Experiment, Figure, Level, PERCENTILES, Statistic, SuiteAnswer, SuiteLoad, SuiteOperation,
+    SuiteRow,
 };
 use dyno_record::model::{OperationRecord, PhaseKind, RunDocument};
 use dyno_record::responses::{PhaseResponses, WindowResponses};
@@ -99,7 +99,7 @@ pub fn analyze(
     if levels.is_empty() {
         return None;
     }
-    let below_us = experiment.options.get(BELOW_US).and_then(|value| value.as_f64());
+    let below_us = experiment.options.below_us;
     let mut operations = vec![BTreeMap::new(); levels.len()];
     for name in names(runs) {
         let of_level = |level: &Level| {

@@ -27,7 +27,7 @@ use dyno_plan::knobs::Allowed;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use dyno_record::Document;
-use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
+use dyno_record::experiment::{Experiment, Objective, Verb};
 use dyno_report::Format;
 use std::fmt::Write as _;
 
@@ -35,11 +35,6 @@ use std::fmt::Write as _;
 pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let start = &common.target.start;
-    let given = [
-        (("server.kind", "--server"), start.server.is_some()),
-        (("server.mongod", "--mongod"), start.mongod.is_some()),
-    ];
-    let given = given.into_iter().filter(|(_, is_given)| *is_given);
     let request = SweepRequest {
         settings: start.settings.clone(),
         clients: arguments.clients.clone(),
@@ -49,7 +44,6 @@ pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> R
         schedule: arguments.schedule,
         repeat: arguments.repeat,
         is_random: arguments.order == OrderName::Random,
-        set_by_options: given.map(|(names, _)| names).collect(),
         embedded_server: start.embedded_server.clone(),
     };
     let (document, task) =
@@ -303,8 +297,7 @@ fn end(
 /// Lists the planned runs, one per line.
 fn design(document: &Experiment) -> String {
     let mut text = format!("{}\n", document.question);
-    let base = document.options.get(BASE).cloned();
-    if let Some(base) = base.and_then(|base| serde_json::from_value::<Base>(base).ok()) {
+    if let Some(base) = &document.options.base {
         let _ = writeln!(text, "relative to {}={}", base.key, base.value);
     }
     if document.points.is_empty() {

@@ -11,7 +11,7 @@ use dyno_analyze::experiment::findings::findings;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
-use dyno_record::experiment::{BELOW_US, Experiment, Verb};
+use dyno_record::experiment::{Experiment, Verb};
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use dyno_record::io_trace::document::TraceDocument;
@@ -173,7 +173,7 @@ fn experiment(folder: &Path, arguments: &ReportArguments) -> Result<Experiment, 
             return Err(below_is_of_suites());
         }
         let below_us = below.0.as_secs_f64() * 1e6;
-        document.options.insert(BELOW_US.into(), below_us.into());
+        document.options.below_us = Some(below_us);
         document.answer = dyno_results::suite::answer(&document, folder)?;
         document.findings = findings(&document);
     }

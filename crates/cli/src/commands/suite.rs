@@ -46,7 +46,6 @@ pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>
         settings,
         repeat: repeat.unwrap_or(1),
         below: below.map(|below| below.0),
-        set_by_options: set_by_options(run),
         embedded_server: run.target.start.embedded_server.clone(),
     }))
 }
@@ -65,41 +64,6 @@ fn plan(typed: &[String]) -> Result<Option<SuitePlan>, Error> {
         }
     }
     Ok(None)
-}
-
-/// Keys of the plan that options set.
-fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
-    let (start, client) = (&run.target.start, &run.client);
-    let worker = &client.worker;
-    let given = [
-        ("server.kind", "--server", start.server.is_some()),
-        ("server.mongod", "--mongod", start.mongod.is_some()),
-        ("server.mongos", "--mongos", start.mongos.is_some()),
-        ("server.topology", "--topology", start.topology.is_some()),
-        ("server.pairs", "--pairs", start.pairs.is_some()),
-        ("server.cache", "--cache", start.cache.is_some()),
-        ("server.encryption", "--tls", start.tls),
-        ("server.auth", "--auth", start.auth),
-        ("server.receive_packet_steering", "--rps", run.rps.is_some()),
-        ("server.placement", "--placement", start.placement.is_some()),
-        ("server.data_dir", "--data-dir", start.data_dir.is_some()),
-        ("client.clients", "--clients", client.clients.is_some()),
-        ("client.threads", "--threads", worker.threads.is_some()),
-        ("client.backend", "--backend", worker.backend.is_some()),
-        ("client.seed", "--seed", worker.seed.is_some()),
-        ("client.timeout", "--timeout", worker.timeout.is_some()),
-        ("client.batch", "--batch", run.data.batch.is_some()),
-        ("client.tolerated_error_ratio", "--tolerate-errors", run.tolerate_errors.is_some()),
-        ("observe.interval", "--observe-interval", run.observe.observe_interval.is_some()),
-        ("data.records", "--records", run.data.records.is_some()),
-        ("phases.operations", "--operations", run.operations.is_some()),
-        ("phases.duration", "--duration", run.duration.is_some()),
-        ("phases.warmup", "--warmup", run.warmup.is_some()),
-        ("schedule.rate_per_s", "--rate", run.rate.is_some()),
-        ("schedule.kind", "--schedule", run.schedule.is_some()),
-    ];
-    let given = given.into_iter().filter(|(.., is_given)| *is_given);
-    given.map(|(key, option, _)| (key, option)).collect()
 }
 
 /// Executes the suite.

@@ -1,7 +1,7 @@
 //! Experiment reports: stored next to their runs, also after an interruption, and rendered again.
 
 use crate::common::{Bench, names};
-use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
+use dyno_record::experiment::{Experiment, Options, SCHEMA_VERSION, Verb};
 use dyno_record::model::RunStatus;
 use dyno_report::page::NO_ANSWER;
 use dyno_testkit::{embedded_program, or_skip};
@@ -20,7 +20,7 @@ fn write_empty(folder: &Path) {
         ended_at: None,
         status_reason: Some("the server did not start".into()),
         plan: serde_json::json!({}),
-        options: BTreeMap::new(),
+        options: Options::default(),
         axes: Vec::new(),
         environment: None,
         hosts: BTreeMap::new(),

@@ -441,10 +441,6 @@ fn a_sweep_over_servers_asks_only_for_those_that_it_starts() {
     for kinds in ["server.kind=mongod,embedded", "server.kind=embedded,mongod"] {
         sweep(kinds, &["--mongod", &one]).expect(3).says("`secantusd-rs`");
     }
-    sweep("server.kind=mongod,embedded", &["--server", "mongod"])
-        .expect(2)
-        .says("`server.kind`")
-        .says("`--set`");
     let embedded = machine.bench.path("bin/secantusd-rs");
     script(&embedded, "echo secantusd-rs 0.5.3-beta.196");
     for kinds in ["server.kind=mongod,embedded", "server.kind=embedded,mongod"] {

@@ -153,20 +153,12 @@ fn invalid_suites_are_refused_before_the_first_run() {
     on(&["d", "e", "a"], "`--fresh`");
     on(&["d", "--repeat", "2", "--dry-run"], "`--fresh`");
     on(&["a", "b", "--wsf"], "`--wsf`");
-    on(&["a", "--set", "client.clients=1,2", "--clients", "4"], "`--set`");
     on(&["a", "--set", "client.clients=1,x"], "client.clients");
     on(&["a", "b", "--below", "0"], "--below <TIME>");
     on(&["a", "b", "--format", "kpi"], "`kpi`");
     on(&["a", "--format", "csv"], "`dyno export RUN --to csv`");
     on(&["replica-set-compare", "a"], "`replica-set-compare`");
     on(&["a", "--repeat", "0"], "1..=1000");
-    for (option, value, list) in [
-        ("--cache", "1GiB", "server.cache=1GiB,2GiB"),
-        ("--topology", "standalone", "server.topology=standalone;replica-set=3"),
-    ] {
-        let both = ["run", "a", option, value, "--set", list];
-        refused(&bench, &both, "`--set`");
-    }
     let other = ["sweep", "replica-set-compare", "--clients", "1,2"];
     refused(&bench, &other, "`replica-set-compare`").says("`dyno run`");
     std::fs::write(bench.path("mine.toml"), "name = \"mine\"\nworkloads = []\n").unwrap();

@@ -1,7 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known precisely enough.
 
 use super::clock::Clock;
-use super::request::{PLAN_OF_B, Resolve, Tasks, WhichPlan, document, may_hold_secrets};
+use super::request::{Resolve, Tasks, WhichPlan, document, may_hold_secrets};
 use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::comparison::is_precise;
@@ -9,7 +9,7 @@ use dyno_analyze::experiment::ab::{Deciding, analyze, disturbed, explained, pair
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{AbAnswer, Answer, DisturbedPair, Experiment, Side, Verb};
+use dyno_record::experiment::{AbAnswer, AbOptions, Answer, DisturbedPair, Experiment, Side, Verb};
 use std::time::Duration;
 
 /// The two sides of a comparison, and when it may end.
@@ -69,21 +69,20 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
         ),
     };
     let mut experiment = document(Verb::Ab, question, &a);
-    let options = &mut experiment.options;
-    let settings = |list: &[(String, String)]| -> serde_json::Value {
-        list.iter().map(|(key, value)| setting(key, value)).collect::<Vec<_>>().into()
+    let settings = |list: &[(String, String)]| -> Vec<String> {
+        list.iter().map(|(key, value)| setting(key, value)).collect()
     };
-    options.insert("plan_b".into(), b.plan.name.clone().into());
-    let plan_of_b = dyno_plan::file::recorded(&b.plan);
-    options.insert(PLAN_OF_B.into(), plan_of_b);
-    options.insert("set_a".into(), settings(&request.settings_a));
-    options.insert("set_b".into(), settings(&request.settings_b));
-    options.insert("margin".into(), request.margin.into());
-    options.insert("min_pairs".into(), least.into());
-    options.insert("max_pairs".into(), most.into());
-    let limit_s = request.time_limit.map(|limit| limit.as_secs_f64());
-    options.insert("time_limit_s".into(), limit_s.into());
-    options.insert("max_steal".into(), request.max_steal_ratio.into());
+    experiment.options.max_steal = Some(request.max_steal_ratio);
+    experiment.options.ab = Some(AbOptions {
+        plan_b: b.plan.name.clone(),
+        plan_of_b: dyno_plan::file::recorded(&b.plan),
+        set_a: settings(&request.settings_a),
+        set_b: settings(&request.settings_b),
+        margin: request.margin,
+        min_pairs: least,
+        max_pairs: most,
+        time_limit_s: request.time_limit.map(|limit| limit.as_secs_f64()),
+    });
     let tasks = [(Side::A, a), (Side::B, b)];
     let tasks = tasks.map(|(side, task)| (WhichPlan::Side(side), task));
     Ok((experiment, tasks.into()))
@@ -136,13 +135,13 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         runner.document.answer = answer(runner)?.map(boxed);
         return Ok(());
     }
-    let (least, most): (usize, usize) = (runner.value("min_pairs")?, runner.value("max_pairs")?);
-    let limit_s: Option<f64> = runner.value("time_limit_s")?;
-    let clock = Clock::of(runner)?;
+    let options = runner.own(|options| &options.ab)?;
+    let (least, most) = (options.min_pairs as usize, options.max_pairs as usize);
+    let clock = Clock::of(runner);
     let mut pair = 0;
     loop {
         let made = measure_pair(runner, pair, &clock);
-        let set_aside = set_aside(runner)?;
+        let set_aside = disturbed(&runner.document);
         let own = set_aside.iter().find(|one| one.pair as usize == pair);
         runner.note_set_aside(own.map(|one| one.stolen_ratio));
         let found = answer(runner);
@@ -154,7 +153,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         let found = found?;
         let is_precise = found.as_ref().and_then(AbAnswer::decision).is_some_and(is_precise);
         runner.document.answer = found.map(boxed);
-        let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
+        let is_over = options.time_limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         pair += 1;
         let counted = counted(pair, &set_aside);
         if counted >= most || counted >= least && is_precise || pair >= least && is_over {
@@ -170,16 +169,9 @@ fn counted(pairs: usize, set_aside: &[DisturbedPair]) -> usize {
 }
 
 /// Whether pairs were run and none of them counts.
-pub(crate) fn all_are_set_aside(runner: &ExperimentRunner<'_>) -> Result<bool, Error> {
-    let pairs = runner.document.points.len() / 2;
-    Ok(pairs > 0 && counted(pairs, &set_aside(runner)?) == 0)
-}
-
-/// Pairs that do not count.
-fn set_aside(runner: &ExperimentRunner<'_>) -> Result<Vec<DisturbedPair>, Error> {
-    let most: usize = runner.value("max_pairs")?;
-    let max_steal_ratio: Option<f64> = runner.value("max_steal")?;
-    Ok(disturbed(&runner.document, max_steal_ratio, most))
+pub(crate) fn all_are_set_aside(document: &Experiment) -> bool {
+    let pairs = document.points.len() / 2;
+    pairs > 0 && counted(pairs, &disturbed(document)) == 0
 }
 
 fn measure_pair(
@@ -202,10 +194,10 @@ fn boxed(answer: AbAnswer) -> Answer {
 
 fn answer(runner: &ExperimentRunner<'_>) -> Result<Option<AbAnswer>, Error> {
     let windows = runner.windows()?;
-    let set_aside = set_aside(runner)?;
+    let set_aside = disturbed(&runner.document);
     let pairs = pairs(&runner.document, &windows, &set_aside);
     let deciding = if runner.tasks().any(is_open) { Deciding::P99 } else { Deciding::Rate };
-    let margin = runner.value("margin")?;
+    let margin = runner.own(|options| &options.ab)?.margin;
     let found = analyze(&pairs, deciding, margin, Resampling::seeded(runner.seed()));
     Ok(found.map(|answer| {
         let answer = AbAnswer { set_aside, ..answer };

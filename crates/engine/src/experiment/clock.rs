@@ -4,9 +4,6 @@ use super::runner::ExperimentRunner;
 use crate::error::Error;
 use std::time::Instant;
 
-/// Name of the option that holds the time.
-const TIME_SPENT: &str = "time_spent_s";
-
 /// See the module.
 pub(super) struct Clock {
     before_s: f64,
@@ -14,9 +11,9 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn of(runner: &ExperimentRunner<'_>) -> Result<Clock, Error> {
-        let before_s: Option<f64> = runner.value(TIME_SPENT)?;
-        Ok(Clock { before_s: before_s.unwrap_or(0.0), begin: Instant::now() })
+    pub(super) fn of(runner: &ExperimentRunner<'_>) -> Clock {
+        let before_s = runner.document.options.time_spent_s;
+        Clock { before_s: before_s.unwrap_or(0.0), begin: Instant::now() }
     }
 
     pub(super) fn spent_s(&self) -> f64 {
@@ -25,8 +22,7 @@ impl Clock {
 
     /// Writes the time into the document.
     pub(super) fn keep(&self, runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
-        let options = &mut runner.document.options;
-        options.insert(TIME_SPENT.into(), self.spent_s().into());
+        runner.document.options.time_spent_s = Some(self.spent_s());
         runner.save()
     }
 }

@@ -6,7 +6,7 @@ use crate::folder::ClaimedFolder;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::Document;
-use dyno_record::experiment::{Experiment, FILE, PLANS, Point};
+use dyno_record::experiment::{Experiment, FILE, Point};
 use dyno_record::plain_file;
 use dyno_record::sums;
 use jiff::Timestamp;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 const EXPERIMENTS: &str = "experiments";
 /// Folder of the runs, inside the experiment's folder.
 pub(crate) const RUNS: &str = "runs";
+/// Folder of the plans of several workloads, inside the experiment's folder.
+pub(crate) const PLANS: &str = "plans";
 /// Temporary data of the servers, inside the experiment's folder.
 const SERVER_DATA: &str = "server-data";
 /// Content of an experiment's folder before the first measurement.

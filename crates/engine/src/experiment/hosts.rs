@@ -1,6 +1,5 @@
 //! Checks an experiment with the hosts of a fleet before its first run.
 
-use super::xmax::MAX_CLIENTS;
 use crate::context::Context;
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
@@ -44,10 +43,9 @@ fn check_most_clients(
     first: Option<&Task>,
     context: Context<'_>,
 ) -> Result<(), Error> {
-    let most = document.options.get(MAX_CLIENTS);
-    let most = most.and_then(serde_json::Value::as_u64).unwrap_or(1);
+    let most = document.options.max_clients.unwrap_or(1);
     let least = least_clients(first, context)?;
-    if most >= u64::from(least) {
+    if most >= least {
         return Ok(());
     }
     let text = format!(

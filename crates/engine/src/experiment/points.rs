@@ -1,5 +1,6 @@
 //! The points of an experiment: their runs, and checks that the runs fit together.
 
+use super::folder::PLANS;
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::{DataPlan, FreshData};
@@ -7,7 +8,7 @@ use dyno_plan::request::Setting;
 use dyno_plan::resolve::check_loads_what_it_drops;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
-use dyno_record::experiment::{Experiment, PLANS, Point, Side, Verb};
+use dyno_record::experiment::{Experiment, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use std::collections::BTreeMap;
 

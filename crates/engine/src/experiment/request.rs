@@ -11,14 +11,11 @@ use crate::version::VERSION;
 use dyno_plan::Plan;
 use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
+use dyno_record::experiment::{Experiment, Options, SCHEMA_VERSION, Verb};
 use dyno_record::model::RunStatus;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Option of experiments that run on a fleet.
-pub(super) const ON_FLEET: &str = "fleet";
 
 /// Resolves a task from a workload (`None` for the requested one) and plan keys, with a schedule
 /// and a rate in operations per second. Both default to the plan's.
@@ -71,7 +68,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         status: RunStatus::Running,
         status_reason: None,
         plan: dyno_plan::file::recorded(&task.plan),
-        options: BTreeMap::new(),
+        options: Options::default(),
         axes: Vec::new(),
         environment: None,
         hosts: BTreeMap::new(),
@@ -103,9 +100,6 @@ pub(super) fn refuse_think_time(plan: &Plan) -> Result<(), Error> {
 
 /// The tasks of an experiment: one, or one for each side or workload.
 pub type Tasks = Vec<(WhichPlan, Task)>;
-
-/// Option with the plan of the side that is not in `plan`.
-pub(crate) const PLAN_OF_B: &str = "plan_of_b";
 
 /// Whether values of this key may contain secrets: watching commands and exporter addresses, also
 /// as part of a whole table.

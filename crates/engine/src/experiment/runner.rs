@@ -34,7 +34,7 @@ use dyno_plan::Plan;
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, Figures, Point, Verb};
+use dyno_record::experiment::{Experiment, FILE, Figures, Options, Point, Verb};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus, ServerRecord};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
@@ -157,16 +157,11 @@ impl<'a> ExperimentRunner<'a> {
         &self.tasks[which]
     }
 
-    /// An option of the experiment.
-    pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
-        let value = self.document.options.get(name).cloned().unwrap_or_default();
-        serde_json::from_value(value)
-            .or_fault(Kind::BadInput, || format!("the experiment has no valid option `{name}`"))
-    }
-
-    /// An option that is a whole number, at least 1.
-    pub(crate) fn option(&self, name: &str) -> u32 {
-        self.value::<u32>(name).unwrap_or(1).max(1)
+    /// Options that this kind of experiment has.
+    pub(crate) fn own<T: Clone>(&self, own: impl Fn(&Options) -> &Option<T>) -> Result<T, Error> {
+        let text = || format!("`{FILE}` does not have the options of this kind of experiment");
+        let own = own(&self.document.options).clone();
+        own.ok_or_else(|| Error::new(Kind::BadInput, text()))
     }
 
     /// Share of a point's operations that its plan allows to fail.

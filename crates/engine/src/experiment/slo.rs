@@ -10,7 +10,7 @@ use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, Object
 use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::{self, Task};
 use dyno_record::experiment::{
-    Answer, Attempt, Experiment, Figures, Objectives, RATE, SloAnswer, Verb,
+    Answer, Attempt, Experiment, Figures, Objectives, RATE, SloAnswer, SloOptions, Verb,
 };
 
 /// The objective, and the precision of the search.
@@ -79,16 +79,14 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     let question =
         format!("Which rate of `{}` meets {}?", task.plan.name, in_words(responses, failed_ratio));
     let mut experiment = document(Verb::Slo, question, &task);
-    let options = &mut experiment.options;
-    let value = serde_json::to_value(&objectives).expect("it is plain data");
-    options.insert("objectives".into(), value);
-    options.insert("schedule".into(), kind.into());
-    if let Some(delay) = delay {
-        options.insert("max_start_delay".into(), delay.into());
-    }
-    options.insert("resolution".into(), request.resolution.into());
-    options.insert("max_runs".into(), request.max_runs.into());
-    options.insert("max_steal".into(), request.max_steal_ratio.into());
+    experiment.options.max_steal = Some(request.max_steal_ratio);
+    experiment.options.slo = Some(SloOptions {
+        objectives,
+        schedule: kind.to_owned(),
+        max_start_delay: delay,
+        resolution: request.resolution,
+        max_runs: request.max_runs,
+    });
     Ok((experiment, task))
 }
 
@@ -100,15 +98,12 @@ pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
 }
 
 /// Settings of a run at an offered rate.
-fn offering(
-    runner: &ExperimentRunner<'_>,
-    rate_per_s: f64,
-) -> Result<Vec<(&'static str, String)>, Error> {
-    let delay: Option<String> = runner.value("max_start_delay")?;
+fn offering(options: &SloOptions, rate_per_s: f64) -> Vec<(&'static str, String)> {
     let mut settings =
-        vec![("schedule.kind", runner.value("schedule")?), (RATE, rounded(rate_per_s))];
+        vec![("schedule.kind", options.schedule.clone()), (RATE, rounded(rate_per_s))];
+    let delay = options.max_start_delay.clone();
     settings.extend(delay.map(|delay| ("schedule.max_start_delay", delay)));
-    Ok(settings)
+    settings
 }
 
 fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
@@ -126,26 +121,27 @@ fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
 
 /// Searches and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
-    let objectives: Objectives = runner.value("objectives")?;
+    let options = runner.own(|options| &options.slo)?;
+    let objectives = &options.objectives;
     let closed = runner.measure(&[], &WhichPlan::Only, 0)?;
     let closed_rate_per_s = closed.rate_per_s;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
-        resolution_ratio: runner.value("resolution")?,
+        resolution_ratio: options.resolution,
         max_rate_per_s: (closed_rate_per_s.value * MOST_RATIO).max(1.0),
-        max_measurements: runner.option("max_runs"),
+        max_measurements: options.max_runs,
         ..ObjectiveSettings::starting_at((closed_rate_per_s.value * START_RATIO).max(1.0))
     });
-    let max_steal: Option<f64> = runner.value("max_steal")?;
-    let most_set_aside = runner.option("max_runs") as usize / SET_ASIDE_PART;
+    let max_steal = runner.document.options.max_steal;
+    let most_set_aside = options.max_runs as usize / SET_ASIDE_PART;
     let (mut attempts, mut set_aside) = (Vec::new(), Vec::new());
     let found = loop {
         match search.step() {
             ObjectiveStep::Done(found) => break *found,
             ObjectiveStep::Measure { rate_per_s } => {
-                let settings = offering(runner, rate_per_s)?;
+                let settings = offering(&options, rate_per_s);
                 let number = attempts.len() + set_aside.len() + 1;
                 let figures = runner.probe(&settings, number)?;
-                let attempt = judged(runner, rate_per_s, &objectives, figures, number)?;
+                let attempt = judged(runner, rate_per_s, objectives, figures, number)?;
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
                     runner.note_set_aside(Some(stolen));
@@ -158,7 +154,7 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         }
     };
     runner.document.answer = Some(Answer::Slo(Box::new(SloAnswer {
-        objectives,
+        objectives: options.objectives,
         closed_rate_per_s,
         search: found,
         attempts,

@@ -1,7 +1,7 @@
 //! `dyno run` with several workloads: each workload with each setting, in rounds, on servers that
 //! stay up between workloads.
 
-use super::axes::{check_once, check_secrets, resolved, split};
+use super::axes::{check_secrets, resolved, split};
 use super::points::{WhichPlan, changes_the_collection, point};
 use super::request::{Resolve, Tasks, document};
 use super::runner::ExperimentRunner;
@@ -9,9 +9,8 @@ use super::sweep::{Combinations, MOST_RUNS, base};
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{
-    Axis, BASE, BELOW_US, Experiment, PLANS, Point, RATE, Verb, WORKLOAD,
-};
+use dyno_record::experiment::{Axis, Experiment, Options, Point, RATE, Verb, WORKLOAD};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,8 +30,6 @@ pub struct SuiteRequest {
     pub repeat: u32,
     /// Time limit for reporting the share of faster operations.
     pub below: Option<Duration>,
-    /// Plan keys that have their own option, with the name of the option.
-    pub set_by_options: Vec<(&'static str, &'static str)>,
     /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
 }
@@ -47,9 +44,6 @@ pub fn plan(
     environment: &Environment,
 ) -> Result<(Experiment, Tasks), Error> {
     let (fixed, axes) = split(&request.settings);
-    for (key, option) in &request.set_by_options {
-        check_once(key, option, &[], &axes)?;
-    }
     let base = base(None, &axes)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
@@ -68,16 +62,13 @@ pub fn plan(
     experiment.points = points(&tasks, &axes, request.repeat)?;
     let workloads = Axis { key: WORKLOAD.to_owned(), values: names };
     experiment.axes = std::iter::once(workloads).chain(axes).collect();
-    let options = &mut experiment.options;
-    options.insert(PLANS.into(), recorded(&tasks));
-    options.insert("repeat".into(), request.repeat.into());
-    if let Some(below) = request.below {
-        options.insert(BELOW_US.into(), (below.as_secs_f64() * 1e6).into());
-    }
-    if let Some(base) = base {
-        let base = serde_json::to_value(base).expect("it is plain data");
-        options.insert(BASE.into(), base);
-    }
+    experiment.options = Options {
+        plans: recorded(&tasks),
+        repeat: Some(request.repeat),
+        below_us: request.below.map(|below| below.as_secs_f64() * 1e6),
+        base,
+        ..Options::default()
+    };
     let tasks = tasks.into_iter();
     let tasks = tasks.map(|(name, task)| (WhichPlan::Workload(name), task));
     Ok((experiment, tasks.collect()))
@@ -96,10 +87,9 @@ pub(super) fn add(tasks: &mut Vec<(String, Task)>, task: Task) -> Result<(), Err
 }
 
 /// The plans of all workloads by name, as in the document.
-pub(super) fn recorded(tasks: &[(String, Task)]) -> serde_json::Value {
+pub(super) fn recorded(tasks: &[(String, Task)]) -> BTreeMap<String, serde_json::Value> {
     let plans = tasks.iter();
-    let plans = plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan)));
-    plans.collect::<serde_json::Map<_, _>>().into()
+    plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan))).collect()
 }
 
 /// `a-b-c`, shortened to fit into a folder name.

@@ -13,7 +13,7 @@ use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
 use dyno_plan::model::ScheduleKind;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
+use dyno_record::experiment::{Axis, Base, Block, CLIENTS, Experiment, Options, Point, RATE, Verb};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -46,8 +46,6 @@ pub struct SweepRequest {
     pub repeat: u32,
     /// Whether the points are run in random order.
     pub is_random: bool,
-    /// Plan keys that have their own option, with the name of the option.
-    pub set_by_options: Vec<(&'static str, &'static str)>,
     /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
 }
@@ -84,9 +82,6 @@ pub fn plan(
     let base = base(request.base.as_deref(), &axes)?;
     let has_blocks = has_blocks(&axes, request.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
-    for (key, option) in &request.set_by_options {
-        check_once(key, option, &[], &axes)?;
-    }
     let embedded = request.embedded_server.as_deref();
     let resolved = resolved(fixed, &axes, embedded, environment)?;
     let task = task(request, &resolved, rate, resolve)?;
@@ -108,14 +103,12 @@ pub fn plan(
     let mut experiment = document(Verb::Sweep, question, &task);
     experiment.points = points(&blocks, request, &task)?;
     experiment.axes = axes;
-    let options = &mut experiment.options;
-    options.insert("repeat".into(), request.repeat.into());
-    let is_random = request.is_random;
-    options.insert("order".into(), if is_random { "random" } else { "given" }.into());
-    if let Some(base) = base {
-        let base = serde_json::to_value(base).expect("it is plain data");
-        options.insert(BASE.into(), base);
-    }
+    experiment.options = Options {
+        repeat: Some(request.repeat),
+        random_order: request.is_random,
+        base,
+        ..Options::default()
+    };
     Ok((experiment, task))
 }
 

@@ -27,7 +27,7 @@ use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
 use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{AbAnswer, Experiment, Side, TUNE, TuneGoal, TuneOptions, Verb};
+use dyno_record::experiment::{AbAnswer, Experiment, Side, TuneGoal, TuneOptions, Verb};
 use dyno_record::quantity::Quantity;
 use knobs::{Facts, Selection};
 use std::time::Duration;
@@ -124,8 +124,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         confirmation_pairs: Vec::new(),
     };
     budget::check(request.budget.as_secs_f64(), &tasks)?;
-    let kept = &mut experiment.options;
-    kept.insert(TUNE.into(), serde_json::to_value(options(first)).expect("it is plain data"));
+    experiment.options.tune = Some(options(first));
     if let [(_, task)] = &tasks[..] {
         return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
     }
@@ -206,7 +205,7 @@ fn in_words(request: &TuneRequest) -> String {
 /// Searches and confirms: for one workload, or for each of several and across all of them.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     runner.check_undone()?;
-    let clock = Clock::of(runner)?;
+    let clock = Clock::of(runner);
     let plans = across::plans(&runner.document);
     let first = baseline::measure(runner, &plans)?;
     let mut of_each = resolved(runner, &plans, &first)?;
@@ -405,7 +404,7 @@ fn resolved(
         };
         typical_s.push(found_s.map_or(planned, |own| own.max(planned - budget::OVERHEAD_S)));
     }
-    let budget_s = runner.value::<TuneOptions>(TUNE)?.budget_s;
+    let budget_s = runner.own(|options| &options.tune)?.budget_s;
     let round_s: f64 = typical_s.iter().sum();
     let fits = budget_across(budget_s, round_s, plans.len());
     let (trials, pairs) = fits.unwrap_or((LEAST_TRIALS, LEAST_PAIRS as u32));

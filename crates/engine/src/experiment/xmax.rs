@@ -16,9 +16,6 @@ use dyno_record::model::CaveatKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
-/// Name of the option with the largest number of clients.
-pub(super) const MAX_CLIENTS: &str = "max_clients";
-
 /// Options of the search for the highest rate.
 #[derive(Clone, Debug, Default)]
 pub struct XmaxRequest {
@@ -53,19 +50,18 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     let question =
         format!("How many operations of `{}` per second can the server sustain?", task.plan.name);
     let mut experiment = document(Verb::Xmax, question, &task);
-    let options = &mut experiment.options;
-    options.insert(MAX_CLIENTS.into(), request.max_clients.into());
-    options.insert("repeat".into(), request.repeat.into());
+    experiment.options.max_clients = Some(request.max_clients);
+    experiment.options.repeat = Some(request.repeat);
     Ok((experiment, task))
 }
 
 /// Searches, confirms, and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
-    let repeats = runner.option("repeat");
+    let repeats = runner.own(|options| &options.repeat)?;
     let defaults = ClientsSettings::default();
     let mut search = ClientsSearch::new(ClientsSettings {
         start_clients: runner.least_clients()?,
-        max_clients: runner.option(MAX_CLIENTS),
+        max_clients: runner.own(|options| &options.max_clients)?,
         repeats,
         // The default limit applies to the search; requested repetitions come on top.
         max_measurements: defaults.max_measurements + repeats,

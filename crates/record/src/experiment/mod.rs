@@ -7,6 +7,7 @@ mod disk;
 mod figures;
 mod laws;
 mod models;
+mod options;
 mod search;
 mod suite;
 mod sweep;
@@ -27,19 +28,19 @@ pub use models::{
     Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, OpenEstimate, OpenQueue, QueueFit,
     QueueModel, QueuePoint, UslFit, UslPeak,
 };
+pub use options::{AbOptions, Base, Options, SloOptions};
 pub use search::{
     Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, NotMeasured, Objective,
     ObjectiveEnd, ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
 };
-pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
-pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
+pub use suite::{SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
+pub use sweep::{AgainstBase, BlocksAnswer, Level, Relative, SweepAnswer};
 pub use tune::{
-    Ablation, KnobEffect, LeftOutKnob, RunsSetAside, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    Ablation, KnobEffect, LeftOutKnob, RunsSetAside, TuneAnswer, TuneGoal, TuneOptions,
     TunePurpose, TuneTrial,
 };
 pub use tune_across::{
-    AcrossSettings, Dependence, OnWorkload, TUNE_ACROSS, TuneAcrossAnswer, WorkloadOptions,
-    WorkloadSearch,
+    AcrossSettings, Dependence, OnWorkload, TuneAcrossAnswer, WorkloadOptions, WorkloadSearch,
 };
 
 use crate::document::Document;
@@ -111,8 +112,7 @@ pub struct Experiment {
     pub status_reason: Option<String>,
     /// Base plan of all points, without secrets.
     pub plan: serde_json::Value,
-    /// Options of the experiment, by name.
-    pub options: BTreeMap<String, serde_json::Value>,
+    pub options: Options,
     /// Varied keys; empty if a search chooses the points.
     pub axes: Vec<Axis>,
     /// Client machine, without differing findings of single runs; absent before the first run.

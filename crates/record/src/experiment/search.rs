@@ -287,12 +287,6 @@ impl Attempt {
             stolen_ratio: None,
         }
     }
-
-    /// Whether a response time exceeded its limit.
-    pub fn is_too_slow(&self, objectives: &Objectives) -> bool {
-        let limits = objectives.responses.iter().map(|one| one.limit_us);
-        self.values_us.iter().zip(limits).any(|(value, limit)| *value > limit)
-    }
 }
 
 /// Answer of a search for an objective.

@@ -9,12 +9,6 @@ use std::collections::BTreeMap;
 /// Axis key for the workloads, which is not a key of the plan.
 pub const WORKLOAD: &str = "workload";
 
-/// Name of the option that holds the plans of several workloads by name, without secrets.
-pub const PLANS: &str = "plans";
-
-/// Name of the option that holds [`SuiteAnswer::below_us`].
-pub const BELOW_US: &str = "below_us";
-
 /// Answer of a suite.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

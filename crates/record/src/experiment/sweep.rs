@@ -7,13 +7,11 @@ use super::disk::{DiskFigures, DiskLimits};
 use super::figures::{Demand, Figure, SharedCpus};
 use super::laws::LawCheck;
 use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
+use super::options::Base;
 use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Name of the option that holds the [`Base`].
-pub const BASE: &str = "base";
 
 /// All runs with the same settings.
 #[serde_with::skip_serializing_none]
@@ -130,15 +128,6 @@ pub struct BlocksAnswer {
     pub x_max_per_s: Option<Figure>,
     /// Whether neither more clients nor a higher offered rate raised the rate; if false, X_max is a lower bound.
     pub is_x_max_reached: bool,
-}
-
-/// The value that others are compared with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Base {
-    /// Key of the plan.
-    pub key: String,
-    /// One of the key's values.
-    pub value: String,
 }
 
 /// Levels of a sweep relative to a base.

@@ -9,9 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name of the option that holds the [`TuneOptions`].
-pub const TUNE: &str = "tune";
-
 named! {
     /// Figure to improve.
     TuneGoal {
@@ -204,13 +201,6 @@ pub struct TuneAnswer {
     pub effects: Vec<KnobEffect>,
     /// Comparison of the confirmation's runs as by `dyno ab`, with the defaults as A; explains the gain.
     pub comparison: Option<Box<AbAnswer>>,
-}
-
-impl TuneOptions {
-    /// Reads them from the options of an experiment; `None` unless it is a search for settings.
-    pub fn among(options: &BTreeMap<String, serde_json::Value>) -> Option<TuneOptions> {
-        serde_json::from_value(options.get(TUNE)?.clone()).ok()
-    }
 }
 
 impl TuneAnswer {

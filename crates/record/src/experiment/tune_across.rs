@@ -7,23 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name of the option that holds the [`WorkloadOptions`] of all workloads, in search order.
-pub const TUNE_ACROSS: &str = "tune_across";
-
 /// Options of the search for one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadOptions {
     pub workload: String,
     /// Options; the knobs have the same values for all workloads, but this workload's defaults.
     pub options: TuneOptions,
-}
-
-impl WorkloadOptions {
-    /// Reads them from the options of an experiment; empty unless several workloads are tuned.
-    pub fn among(options: &BTreeMap<String, serde_json::Value>) -> Vec<WorkloadOptions> {
-        let known = options.get(TUNE_ACROSS).cloned();
-        known.and_then(|known| serde_json::from_value(known).ok()).unwrap_or_default()
-    }
 }
 
 named! {

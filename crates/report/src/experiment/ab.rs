@@ -1,7 +1,7 @@
 //! Reports of a comparison of two plans.
 
 use super::figure::seconds;
-use super::parts::{Parts, option};
+use super::parts::Parts;
 use super::ratios::{AXIS, basis, chart, demand_ratio, figures, ratios, statistic, table_of};
 use crate::caveat::{CaveatBook, Topic};
 use crate::costs;
@@ -14,7 +14,6 @@ use dyno_record::experiment::{
     AbAnswer, AbEnd, Comparison, Experiment, Explanation, Figures, PERCENTILES, Side, Statistic,
 };
 use dyno_record::quantity::Quantity;
-use serde_json::Value;
 
 /// Largest number of pairs shown individually.
 const MOST_PAIRS: usize = 40;
@@ -32,22 +31,18 @@ pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBoo
 }
 
 fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
-    let settings = |name: &str| -> String {
-        let list = option(experiment, name).and_then(Value::as_array);
-        let texts = list.into_iter().flatten().filter_map(|one| one.as_str());
-        texts.collect::<Vec<_>>().join(", ")
+    let Some(options) = &experiment.options.ab else {
+        return Vec::new();
     };
-    let plan_b = option(experiment, "plan_b").and_then(Value::as_str);
-    let side = |name: &str, set: String, server: Option<String>| {
-        let with = if set.is_empty() { String::new() } else { format!(" with {set}") };
+    let side = |name: &str, set: &[String], server: Option<String>| {
+        let with = if set.is_empty() { String::new() } else { format!(" with {}", set.join(", ")) };
         let on = server.map_or(String::new(), |server| format!(", on {server}"));
         format!("{name}{with}{on}")
     };
     let [server_a, server_b] = servers(experiment);
-    let name_b = plan_b.unwrap_or(&experiment.name);
     let mut facts = vec![
-        Fact::new("A", side(&experiment.name, settings("set_a"), server_a)),
-        Fact::new("B", side(name_b, settings("set_b"), server_b)),
+        Fact::new("A", side(&experiment.name, &options.set_a, server_a)),
+        Fact::new("B", side(&options.plan_b, &options.set_b, server_b)),
     ];
     if let Some(first) = answer.comparisons.first() {
         let margin = Quantity::ratio(first.margin_ratio);

@@ -36,8 +36,7 @@ use crate::render::show;
 use crate::texts::list;
 use dyno_record::experiment::{Answer, Experiment, Verb};
 use dyno_record::plan::RecordedPlan;
-use parts::{Parts, option};
-use serde_json::Value;
+use parts::Parts;
 
 /// Renders an experiment. The text ends with a newline.
 ///
@@ -165,11 +164,10 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<FactLi
         _ => common(text),
     };
     let measured = experiment.points.iter().filter(|point| point.figures.is_some());
-    let order = match option(experiment, "order").and_then(Value::as_str) {
-        Some("random") => {
-            ", in random order, so that a drift of the machine does not look like an effect"
-        }
-        _ => "",
+    let order = if experiment.options.random_order {
+        ", in random order, so that a drift of the machine does not look like an effect"
+    } else {
+        ""
     };
     let runs = format!("{} of {} measured{order}", measured.count(), experiment.points.len());
     let mut list = vec![Fact::new("Runs", runs)];

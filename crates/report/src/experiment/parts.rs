@@ -1,8 +1,6 @@
 //! The parts that each kind of answer adds to the page.
 
 use crate::page::{Definition, Fact, Figure, Section};
-use dyno_record::experiment::Experiment;
-use serde_json::Value;
 
 /// The parts of a page that depend on the kind of answer.
 #[derive(Clone, Debug, Default)]
@@ -14,9 +12,4 @@ pub(super) struct Parts {
     pub(super) sections: Vec<Section>,
     /// Terms used.
     pub(super) definitions: Vec<Definition>,
-}
-
-/// An option of the experiment by its name.
-pub(super) fn option<'a>(experiment: &'a Experiment, name: &str) -> Option<&'a Value> {
-    experiment.options.get(name)
 }

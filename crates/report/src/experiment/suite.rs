@@ -2,7 +2,7 @@
 
 use super::figure::{cell, interval_or_why, no_interval_of};
 use super::levels::key_column;
-use super::parts::{Parts, option};
+use super::parts::Parts;
 use super::relative::{self, Levels};
 use super::sweep_charts::figure_rows;
 use crate::caveat::{CaveatBook, Topic};
@@ -16,12 +16,10 @@ use crate::texts::short;
 use dyno_analyze::experiment::sweep::version;
 use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 use dyno_record::experiment::{
-    self, Experiment, Level, PLANS, PROGRAM, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow,
-    WORKLOAD,
+    self, Experiment, Level, PROGRAM, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD,
 };
 use dyno_record::plan::RecordedPlan;
 use dyno_record::quantity::Quantity;
-use serde_json::{Map, Value};
 
 /// Percentiles of the table, with their column ranks.
 const PERCENTILES: [(&str, u8); 3] = [("p50", 100), ("p95", 120), ("p99", 170)];
@@ -43,32 +41,27 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
     }
 }
 
-/// The plans by workload name; `None` for an experiment with one workload.
-fn all_plans(experiment: &Experiment) -> Option<&Map<String, Value>> {
-    option(experiment, PLANS)?.as_object()
-}
-
 /// The plans of all workloads, one below the other; `None` for an experiment with one workload.
 pub(super) fn plans(experiment: &Experiment) -> Option<String> {
-    let texts: Vec<String> = all_plans(experiment)?.values().map(facts::plan_text).collect();
-    Some(texts.join("\n"))
+    let texts: Vec<String> = experiment.options.plans.values().map(facts::plan_text).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// The plans of all workloads as recorded.
 pub(super) fn recorded_plans(experiment: &Experiment) -> Option<Vec<RecordedPlan>> {
-    Some(all_plans(experiment)?.values().map(RecordedPlan::new).collect())
+    let plans = &experiment.options.plans;
+    (!plans.is_empty()).then(|| plans.values().map(RecordedPlan::new).collect())
 }
 
 /// Names of the workloads in the order of the plans; empty for an experiment with one workload.
 pub(super) fn workload_names(experiment: &Experiment) -> Vec<&String> {
-    all_plans(experiment).into_iter().flat_map(Map::keys).collect()
+    experiment.options.plans.keys().collect()
 }
 
 /// The mix of each workload.
 pub(super) fn workloads(experiment: &Experiment) -> Vec<Fact> {
-    all_plans(experiment)
-        .into_iter()
-        .flatten()
+    let plans = experiment.options.plans.iter();
+    plans
         .map(|(name, plan)| {
             let plan = RecordedPlan::new(plan);
             let keys = facts::keys(&plan);

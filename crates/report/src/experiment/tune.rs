@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 
 /// All parts of the page of a search for settings.
 pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatBook) -> Parts {
-    let Some(options) = TuneOptions::among(&experiment.options) else {
+    let Some(options) = &experiment.options.tune else {
         return Parts::default();
     };
-    let page = TunePage::new(experiment, &experiment.name, &options, answer);
+    let page = TunePage::new(experiment, &experiment.name, options, answer);
     Parts {
         headline: page.headline(book),
-        facts: facts(&options, page.knobs, before),
+        facts: facts(options, page.knobs, before),
         sections: page.sections(),
         definitions: DEFINITIONS.to_vec(),
     }

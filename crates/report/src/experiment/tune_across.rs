@@ -23,14 +23,14 @@ pub(super) fn parts(
     answer: &TuneAcrossAnswer,
     book: &CaveatBook,
 ) -> Parts {
-    let Some(options) = TuneOptions::among(&experiment.options) else {
+    let Some(options) = &experiment.options.tune else {
         return Parts::default();
     };
-    let page = AcrossPage { experiment, answer, options: &options };
+    let page = AcrossPage { experiment, answer, options };
     let mut sections = vec![page.matrix()];
     sections.extend(page.for_all());
     sections.extend(page.searches());
-    let mut own = facts(&options, page.knobs(), |knob| page.before(knob));
+    let mut own = facts(options, page.knobs(), |knob| page.before(knob));
     own.extend(suite::workloads(experiment));
     Parts {
         headline: page.headline(book),

@@ -3,7 +3,7 @@
 use super::demands::{self, Demands};
 use super::figure::{TOO_SHORT, bound_of_rate, cell, interval_or_why};
 use super::levels::clients;
-use super::parts::{Parts, option};
+use super::parts::Parts;
 use super::search_costs;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
@@ -14,7 +14,6 @@ use dyno_analyze::experiment::xmax::KEPT_RATIO;
 use dyno_record::experiment::Figure as Interval;
 use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
 use dyno_record::quantity::Quantity;
-use serde_json::Value;
 
 /// All parts of the page of such a search.
 pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatBook) -> Parts {
@@ -39,14 +38,14 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
 }
 
 fn facts(experiment: &Experiment, answer: &XmaxAnswer) -> Vec<Fact> {
-    let most = option(experiment, "max_clients").and_then(Value::as_u64);
+    let most = experiment.options.max_clients;
     let end = match answer.search.end {
         ClientsEnd::Plateau => "more clients did not raise the rate",
         ClientsEnd::LimitReached => "the largest number of clients was reached",
         ClientsEnd::StillGrowing => "the rate still grew with the largest number of clients",
         ClientsEnd::OutOfMeasurements => "all runs were used",
     };
-    let most = most.map(|most| Fact::new("Most clients", Quantity::count(most)));
+    let most = most.map(|most| Fact::new("Most clients", Quantity::count(u64::from(most))));
     most.into_iter().chain([Fact::new("End of the search", end)]).collect()
 }
 

@@ -225,7 +225,7 @@ fn wrong_numbers(statement: &Statement) -> Vec<String> {
 
 /// Rates may exceed their bound: then a law is broken, which the page reports.
 fn is_of_bound(code: &str) -> bool {
-    ["bottleneck", "reached-of-bound", "saturates-first"].contains(&code)
+    ["bottleneck", "reached-of-bound"].contains(&code)
 }
 
 /// `105 % of the time`.

@@ -2,20 +2,18 @@
 
 use super::difference::{self, explained, only_in_demands};
 use super::disks;
+use super::relative::basis;
 use crate::experiment::ab::{figures_of_pairs, labels, name, undecided};
 use crate::experiment::demands::of_runs;
 use crate::experiment::stations::knows_server;
 use crate::experiment::sweep::disk_limits_of;
-use crate::values::{number, percent};
+use crate::values::percent;
 use dyno_record::experiment::{
     AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Figures, Finding,
 };
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-
-/// Smallest reported effect of the order, as a share.
-const ORDER_RATIO: f64 = 0.02;
 
 /// All rules.
 pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
@@ -25,7 +23,6 @@ pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     found.extend(demands(experiment, answer));
     found.extend(others(answer));
     found.extend(disks_without_bound(experiment, answer));
-    found.extend(order_effect(answer));
     found.extend(single_pair(answer));
     found.extend(more_pairs(experiment, answer));
     found
@@ -36,15 +33,11 @@ fn ratio(row: &Comparison) -> Number {
 }
 
 fn evidence(row: &Comparison) -> Statement {
-    let basis = match row.basis {
-        Basis::BetweenRuns => statement!("from-pairs", pairs = row.pairs),
-        Basis::WithinRun => statement!("from-windows-of-one-pair"),
-    };
     statement!(
         "times-that-of-a",
         statistic = name(row.statistic),
         ratio = ratio(row),
-        basis = basis
+        basis = basis(row)
     )
 }
 
@@ -121,15 +114,12 @@ fn others(answer: &AbAnswer) -> Option<Finding> {
         row.statistic != answer.deciding && certain.contains(&row.verdict)
     };
     let certain = || answer.comparisons.iter().filter(is_certain);
-    let changes = certain().map(|row| changed(row, ratio(row)));
+    let changes = certain()
+        .map(|row| statement!("changed", statistic = name(row.statistic), ratio = ratio(row)));
     let changes: Vec<Statement> = changes.collect();
     let evidence: Vec<Statement> = certain().map(evidence).collect();
     (!evidence.is_empty())
         .then(|| Finding::found(statement!("others-with-b", changes = changes), evidence))
-}
-
-fn changed(row: &Comparison, ratio: Number) -> Statement {
-    statement!("changed", statistic = name(row.statistic), ratio = ratio)
 }
 
 /// A disk that may limit a side and whose capacity is unknown: both sides have one load, which shows no limit.
@@ -154,19 +144,6 @@ fn disks_without_bound(experiment: &Experiment, answer: &AbAnswer) -> Vec<Findin
     found
 }
 
-/// The second run of a pair differs from the first.
-fn order_effect(answer: &AbAnswer) -> Option<Finding> {
-    let first = answer.comparisons.first()?;
-    let effect = first.order_effect_ratio?;
-    ((effect - 1.0).abs() > ORDER_RATIO).then(|| {
-        let change = changed(first, number(effect));
-        Finding::warning(
-            statement!("second-run-differs", change = change),
-            vec![statement!("order-effect", pairs = first.pairs, effect = number(effect))],
-        )
-    })
-}
-
 /// A single pair does not show the variation from run to run.
 fn single_pair(answer: &AbAnswer) -> Option<Finding> {
     let first = answer.comparisons.first()?;
@@ -189,8 +166,8 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         deviation = percent(first.pair_deviation_ratio),
         pairs = first.pairs
     );
-    let limit = experiment.options.get("max_pairs").and_then(|most| most.as_u64());
-    let limit = limit.map(|most| statement!("pairs-allowed", most = most));
+    let limit = experiment.options.ab.as_ref();
+    let limit = limit.map(|own| statement!("pairs-allowed", most = own.max_pairs));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
     // We do not place a server that already runs.
     let is_started = !experiment.recorded_plan().uses_running_server();

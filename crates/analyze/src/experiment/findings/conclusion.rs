@@ -36,7 +36,6 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
             "server-not-watched" if !verdict.not_watched.contains(&Cause::ServerCpu) => continue,
             // The verdict has its own list.
             "not-watched" => continue,
-            "disk-is-idle" if short == Some(resource_name(ResourceKind::Disk)) => continue,
             // More of a resource helps only if the verdict also finds it short.
             "more-cpus" | "faster-disk" if !agrees => continue,
             "two-machines" if !matches!(cause, Some(Cause::ServerCpu | Cause::SharedCpu)) => {
@@ -185,8 +184,6 @@ mod tests {
         nothing.not_watched.push(Cause::ServerCpu);
         assert_eq!(found("server-not-watched", &nothing), 1);
         assert_eq!(found("not-watched", &nothing), 0);
-        assert_eq!(found("disk-is-idle", &nothing), 1);
-        assert_eq!(found("disk-is-idle", &verdict(&[Cause::DiskOperations])), 0);
     }
 
     #[test]

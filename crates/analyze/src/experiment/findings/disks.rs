@@ -10,7 +10,7 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 
 /// Busy share up to which a disk does not matter.
-pub(super) const IDLE_RATIO: f64 = 0.05;
+const IDLE_RATIO: f64 = 0.05;
 /// Multiple of the mean over all devices from which the busiest one is used unevenly.
 const UNEVEN_FACTOR: f64 = 1.5;
 

@@ -2,7 +2,7 @@
 
 use super::view::{View, subject};
 use crate::laws::tolerance_ratio;
-use crate::values::{number, percent, time};
+use crate::values::{percent, time};
 use dyno_record::document::variant_name;
 use dyno_record::experiment::{CLIENTS, Finding, Law, LawCheck, LawVerdict, Level, RATE};
 use dyno_record::statement;
@@ -112,62 +112,4 @@ fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> Statement {
         difference = percent(check.difference_ratio),
         uncertainty = percent(check.uncertainty_ratio.max(tolerance_ratio(check.law)))
     )
-}
-
-/// The laws that hold, with the largest difference of each.
-pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
-    let mut names = Vec::new();
-    let mut evidence = Vec::new();
-    for law in LAWS {
-        let all = checks(view, law);
-        let count_of = |verdict| all.iter().filter(|(_, c)| c.verdict == verdict).count();
-        let uncertain = count_of(LawVerdict::TooUncertain);
-        if all.is_empty() || count_of(LawVerdict::Broken) > 0 {
-            continue;
-        }
-        evidence.extend(worst(view, law, &all));
-        evidence.extend(by_construction(view, law));
-        if uncertain > 0 {
-            evidence.push(statement!(
-                "checks-too-uncertain",
-                uncertain = uncertain,
-                checks = all.len(),
-                law = name(law)
-            ));
-        }
-        if uncertain < all.len() {
-            names.push(name(law));
-        }
-    }
-    (!names.is_empty()).then(|| {
-        let laws = names.len();
-        Finding::found(statement!("laws-hold", laws = names, number = laws), evidence)
-    })
-}
-
-/// Limitation of a bound's check.
-fn by_construction(view: &View<'_>, law: Law) -> Option<Statement> {
-    let clients = number(view.answer.saturation_clients?.value);
-    (law == Law::RateBound).then(|| statement!("bound-is-the-demand", clients = clients))
-}
-
-/// The check with the largest difference among the meaningful ones.
-fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Statement> {
-    let certain = all.iter().filter(|(_, c)| c.verdict == LawVerdict::Holds);
-    let number = certain.clone().count();
-    // For a bound only the forbidden side counts.
-    let size = |check: &LawCheck| match law {
-        Law::RateBound => check.difference_ratio,
-        Law::ResponseBound => -check.difference_ratio,
-        _ => check.difference_ratio.abs(),
-    };
-    let (level, check) = certain.max_by(|(_, a), (_, b)| size(a).total_cmp(&size(b)))?;
-    Some(statement!(
-        "worst-of-checks",
-        law = name(law),
-        is_bound = is_bound(law),
-        difference = percent(check.difference_ratio),
-        at = view.at(level),
-        checks = number
-    ))
 }

@@ -2,17 +2,13 @@
 
 use super::disks;
 use super::saturation;
-use super::view::{View, busy_of};
+use super::view::View;
 use crate::experiment::queueing::is_missed;
 use crate::experiment::sweep::kept_rate_per_s;
-use crate::values::{percent, rate, rate_of, times, us, us_of};
+use crate::values::{percent, rate, rate_of, us};
 use dyno_record::experiment::{Finding, Level};
-use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
-
-/// Multiple of the response time at the lowest rate up to which a rise is not reported.
-const BEND_RATIO: f64 = 2.0;
 
 /// The highest rate, its level, and whether the next best can be distinguished.
 pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
@@ -78,50 +74,4 @@ pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
         )
     });
     Some(Finding::found(said, evidence.collect()))
-}
-
-/// Highest offered rate with a response time near the response time at the lowest rate.
-pub(super) fn response_over_rates(view: &View<'_>) -> Option<Finding> {
-    let levels = view.levels();
-    if !view.is_over_rates() || levels.len() < 2 {
-        return None;
-    }
-    let mean_us = |level: &Level| level.response_mean_us.value;
-    let base_us = mean_us(&levels[0]);
-    let growth = |level: &Level| mean_us(level) / base_us;
-    let offered = |level: &Level| rate(level.offered_rate_per_s.unwrap_or(0.0));
-    let bend = levels.iter().position(|level| growth(level) > BEND_RATIO);
-    let said = match bend {
-        Some(bend) => statement!(
-            "response-time-bends",
-            base = view.at(&levels[0]),
-            last = offered(&levels[bend - 1]),
-            at = view.at(&levels[bend]),
-            growth = times(growth(&levels[bend]))
-        ),
-        None => statement!(
-            "response-time-stays-low",
-            base = view.at(&levels[0]),
-            last = offered(levels.last()?)
-        ),
-    };
-    let shown = match bend {
-        Some(bend) => [&levels[0], &levels[bend - 1], &levels[bend]].to_vec(),
-        None => vec![&levels[0], levels.last()?],
-    };
-    let mut evidence: Vec<Statement> = shown
-        .into_iter()
-        .map(|level| {
-            statement!(
-                "mean-response-time-at",
-                at = view.at(level),
-                mean = us_of(&level.response_mean_us),
-                server_busy = busy_of(level, ResourceKind::ServerCpu)
-                    .or_else(|| busy_of(level, ResourceKind::ServerHostCpu))
-                    .map(percent)
-            )
-        })
-        .collect();
-    evidence.dedup();
-    Some(Finding::found(said, evidence))
 }

@@ -3,7 +3,7 @@
 use super::view::statements_of;
 use super::watched::{self, Asked};
 use crate::values::percent;
-use dyno_record::experiment::{Answer, Experiment, Figures, Finding, Point, TuneOptions};
+use dyno_record::experiment::{Answer, Experiment, Figures, Finding, Point};
 use dyno_record::model::{CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -53,9 +53,9 @@ fn not_watched(experiment: &Experiment, answer: &Answer) -> Option<Finding> {
     if !matches!(answer, Answer::Slo(_)) {
         asked.extend([ResourceKind::ServerCpu, ResourceKind::Disk].map(Asked::Use));
     }
-    let of_tune = TuneOptions::among(&experiment.options);
+    let of_tune = experiment.options.tune.as_ref();
     let max_steal_ratio = of_tune.and_then(|options| options.max_steal_ratio);
-    if experiment.options.contains_key("max_steal") || max_steal_ratio.is_some() {
+    if experiment.options.max_steal.or(max_steal_ratio).is_some() {
         asked.push(Asked::StolenTime);
     }
     let is_limit_asked = match answer {

@@ -1,4 +1,4 @@
-//! The resource that saturates first, at the best level of a sweep or in a single run.
+//! The resource that saturates first: at the best level of a sweep, at the highest rate, or in a single run.
 
 use super::disks;
 use super::view::{subject, units, used_up};
@@ -26,12 +26,12 @@ pub(super) struct AtRate<'a> {
     /// Limits by the disks.
     pub(super) disk: Option<&'a DiskLimits>,
     pub(super) rate_per_s: Figure,
-    /// Whether it is the highest rate of a sweep.
+    /// Whether it is the highest rate of an experiment.
     pub(super) is_of_sweep: bool,
     /// The load: `with 8 clients`.
     pub(super) at: Statement,
-    /// Utilization of all resources.
-    pub(super) busy: Statement,
+    /// Utilization of all resources, if known.
+    pub(super) busy: Option<Statement>,
     /// Resources close to saturation, including use by other processes.
     pub(super) used_up: Vec<UsedUp>,
 }
@@ -70,12 +70,12 @@ fn bound_of(demand: &Demand) -> f64 {
 }
 
 /// The error of a demand, if it is less than the demand itself.
-pub(super) fn error_of(demand: &Demand) -> Option<Number> {
+fn error_of(demand: &Demand) -> Option<Number> {
     (demand.uncertainty_ratio < 1.0).then(|| percent(demand.uncertainty_ratio))
 }
 
 /// Whether a rate above a demand's bound is within the errors of both; `None` if it is not above the bound.
-pub(super) fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statement> {
+fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statement> {
     let beyond_ratio = rate_per_s.value / bound_of(demand) - 1.0;
     let errors = [rate_per_s.quantity().uncertainty_ratio, demand.uncertainty_ratio];
     let uncertainty_ratio = combined(&errors);
@@ -111,18 +111,16 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let limit = limit.filter(|_| at.is_disk());
     let is_part = limit.is_some_and(|limit| limit.basis != LimitBasis::OneAtATime);
     let is_least = limit.is_some_and(|limit| limit.basis == LimitBasis::Measured);
-    let mut evidence = vec![
-        statement!(
-            "demand-is-busy-time-per-operation",
-            demand = time(demand.demand_s),
-            is_part_of_limit = is_part.then_some(true),
-            is_least = is_least.then_some(true),
-            at = &at.at,
-            error = error_of(demand),
-            is_known = at.is_of_sweep
-        ),
-        at.busy.clone(),
-    ];
+    let mut evidence = vec![statement!(
+        "demand-is-busy-time-per-operation",
+        demand = time(demand.demand_s),
+        is_part_of_limit = is_part.then_some(true),
+        is_least = is_least.then_some(true),
+        at = &at.at,
+        error = error_of(demand),
+        is_known = at.is_of_sweep
+    )];
+    evidence.extend(at.busy.clone());
     evidence.extend(above_bound(&at.rate_per_s, demand));
     evidence.extend(at.second().map(|second| {
         statement!(
@@ -181,5 +179,5 @@ pub(super) fn two_machines(at: &AtRate<'_>) -> Option<Finding> {
         client = time(client.demand_s),
         units = units(shared)
     );
-    Some(Finding::opportunity(said, vec![needs, at.busy.clone()]))
+    Some(Finding::opportunity(said, std::iter::once(needs).chain(at.busy.clone()).collect()))
 }

@@ -3,19 +3,16 @@
 
 use super::disks;
 use super::laws::{LAWS, is_bound, meaning, name};
-use super::opportunities;
 use super::saturation::{self, AtRate};
-use super::trust::{OTHERS_RATIO, WIDE_RATIO};
-use super::view::{busy, demand as needed, statements_of, subject};
+use super::trust::{Uses, WIDE_RATIO};
+use super::view::{busy, statements_of, subject};
 use super::watched::{self, OF_LEVELS};
 use crate::experiment::figures::{means_of_whole_phase_us, resource_name};
 use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis, longest_needed_s};
 use crate::laws::tolerance_ratio;
 use crate::values::{exact, number, percent, rate, rate_of, seconds, time, us, us_of};
-use dyno_record::experiment::{
-    Figure, Figures, Finding, Law, LawCheck, LawVerdict, LimitBasis, Resource,
-};
+use dyno_record::experiment::{Figure, Figures, Finding, Law, LawCheck, LawVerdict, Resource};
 use dyno_record::model::{CaveatKind, ResourceKind, RunDocument};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -51,8 +48,6 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         here.and_then(|here| disks::without_bound(analysis.disk.as_ref(), here)),
         here.and_then(|here| disks::uneven(&view.figures.disks, here)),
         wait_before_send(view),
-        share_of_work(view),
-        laws_hold(view),
         dropped_arrivals(view),
         other_processes(view),
         unsteady(view),
@@ -61,7 +56,6 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         limited.and_then(saturation::widen),
         limited.and_then(saturation::two_machines),
         more_clients(view),
-        disk_is_idle(view),
     ];
     // A broken law makes the rest invalid.
     let mut found = laws_broken(view);
@@ -110,7 +104,7 @@ impl<'a> View<'a> {
             rate_per_s: self.figures.rate_per_s,
             is_of_sweep: false,
             at: self.at(),
-            busy: self.busy(),
+            busy: Some(self.busy()),
             used_up: self.analysis.used_up(),
         })
     }
@@ -208,43 +202,6 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
     })
 }
 
-/// Share of the service time that watched resources worked.
-fn share_of_work(view: &View<'_>) -> Option<Finding> {
-    let of_process = view.resource(ResourceKind::ServerCpu);
-    // For a remote server, the whole machine's work.
-    let cpu = of_process.map_or(ResourceKind::ServerHostCpu, |_| ResourceKind::ServerCpu);
-    let cpu = resource_name(cpu);
-    let cpu = view.figures.demands.iter().find(|one| one.name == cpu);
-    // The time with requests is work only for a disk that serves one at a time, and a share of a capacity is
-    // not a time.
-    let disk = view.analysis.disk.as_ref();
-    let disk = disk.and_then(|disk| disk.known.as_ref());
-    let disk = disk.filter(|limit| limit.basis == LimitBasis::OneAtATime);
-    let demands: Vec<_> = cpu
-        .into_iter()
-        .chain(disk.map(|limit| &limit.demand))
-        .filter(|demand| demand.demand_s > 0.0)
-        .collect();
-    let work_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
-    let service_s = view.figures.service_mean_us * 1e-6;
-    // More work than time means parallel work, which says nothing about the rest.
-    if !view.analysis.knows_server() || demands.is_empty() || work_s >= service_s {
-        return None;
-    }
-    let resources = demands.iter().map(|demand| subject(&demand.name));
-    let resources: Vec<Statement> = resources.collect();
-    let needs: Vec<Statement> = demands.into_iter().map(needed).collect();
-    Some(Finding::found(
-        statement!(
-            "share-of-work",
-            share = percent(work_s / service_s),
-            service = time(service_s),
-            resources = resources
-        ),
-        vec![statement!("operation-needs", demands = needs, service = time(service_s))],
-    ))
-}
-
 /// One warning for each broken law, with its consequence for the measurement.
 fn laws_broken(view: &View<'_>) -> Vec<Finding> {
     LAWS.iter()
@@ -255,23 +212,6 @@ fn laws_broken(view: &View<'_>) -> Vec<Finding> {
             (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
         })
         .collect()
-}
-
-/// The laws that hold, each with the measured and the predicted value.
-fn laws_hold(view: &View<'_>) -> Option<Finding> {
-    let mut names = Vec::new();
-    let mut evidence = Vec::new();
-    for law in LAWS {
-        let holding = checks(view, law, LawVerdict::Holds);
-        if holding.is_empty() || !checks(view, law, LawVerdict::Broken).is_empty() {
-            continue;
-        }
-        names.push(name(law));
-        evidence.extend(holding.iter().map(|check| compared(check)));
-    }
-    let number = names.len();
-    let said = statement!("laws-hold-in-run", laws = names, number = number);
-    (number > 0).then(|| Finding::found(said, evidence))
 }
 
 fn checks<'a>(view: &View<'a>, law: Law, verdict: LawVerdict) -> Vec<&'a LawCheck> {
@@ -299,25 +239,11 @@ fn compared(check: &LawCheck) -> Statement {
 
 /// Other processes used the server's machine.
 fn other_processes(view: &View<'_>) -> Option<Finding> {
-    let kinds = [ResourceKind::HostCpu, ResourceKind::ServerCpu, ResourceKind::ClientCpu];
-    let [all, server, client] = kinds.map(|kind| view.resource(kind));
-    let (all, server, client) = (all?, server?, client?);
-    let busy = |resource: &Resource| resource.busy_servers().value;
-    let others = busy(all) - busy(server) - busy(client);
-    let ratio = others / f64::from(all.servers);
-    (ratio > OTHERS_RATIO).then(|| {
-        Finding::warning(
-            statement!("others-use-machine", share = percent(ratio)),
-            vec![statement!(
-                "cpus-busy-for-others-in-run",
-                cpus = all.servers,
-                all = number(busy(all)),
-                server = number(busy(server)),
-                client = number(busy(client)),
-                others = number(others)
-            )],
-        )
-    })
+    let cpus = view.resource(ResourceKind::HostCpu)?.servers;
+    let uses = Uses::of(cpus, |kind| Some(view.resource(kind)?.busy_servers().value))?;
+    let share = percent(uses.relevant_ratio()?);
+    let said = statement!("others-use-machine", share = share);
+    Some(Finding::warning(said, vec![uses.statement(None)]))
 }
 
 fn unsteady(view: &View<'_>) -> Option<Finding> {
@@ -393,11 +319,4 @@ fn more_clients(view: &View<'_>) -> Option<Finding> {
         ),
         vec![reached, view.busy()],
     ))
-}
-
-fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
-    let disk = view.resource(ResourceKind::Disk)?;
-    let bottleneck = view.analysis.bottleneck.as_ref();
-    let demand = bottleneck.map(|bottleneck| &bottleneck.demand);
-    opportunities::idle_disk(disk.servers, disk.busy_ratio, demand, statement!("in-measure-phase"))
 }

@@ -8,18 +8,14 @@ use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
-/// Share of the closed-loop rate from which there is little to gain.
-const NEAR_RATIO: f64 = 0.9;
-
 /// All rules.
 pub(super) fn all(answer: &SloAnswer) -> Vec<Finding> {
     let rules = [
         generator_bound(answer),
         set_aside(answer),
         boundary(answer),
-        spread(answer),
+        by_chance(answer),
         unfinished(answer),
-        headroom(answer),
     ];
     rules.into_iter().flatten().collect()
 }
@@ -126,23 +122,16 @@ fn run_at<'a>(answer: &'a SloAnswer, rate: &TriedRate, kept: bool) -> Option<&'a
     answer.attempts.iter().find(|one| one.rate_per_s == rate.rate_per_s && one.kept == kept)
 }
 
-/// The range of rates at which the objective is sometimes met and sometimes missed.
-fn spread(answer: &SloAnswer) -> Option<Finding> {
-    let boundary = answer.search.boundary.as_ref();
-    match boundary.filter(|_| is_contradictory(&answer.search.tried)) {
-        Some(boundary) => by_chance(answer, boundary),
-        None => without_contradiction(answer),
-    }
-}
-
 /// Whether a run missed the objective at a rate at which, or above which, another met it.
 fn is_contradictory(tried: &[TriedRate]) -> bool {
     let mut missed = tried.iter().skip_while(|one| one.missed_count == 0);
     missed.any(|one| one.kept_count > 0)
 }
 
-/// The range of rates in which chance decides, by the curve.
-fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
+/// The range of rates in which chance decides, by the curve, if runs contradict each other.
+fn by_chance(answer: &SloAnswer) -> Option<Finding> {
+    let boundary = answer.search.boundary.as_ref();
+    let boundary = boundary.filter(|_| is_contradictory(&answer.search.tried))?;
     let (most, few) = (&boundary.most_per_s, &boundary.few_per_s);
     let between = answer.search.tried.iter();
     let between: Vec<Statement> = between
@@ -180,24 +169,6 @@ fn is_cut(boundary: &Boundary) -> bool {
     ends.any(|end| boundary.not_measured(end).is_some())
 }
 
-/// The range of the boundary if no run contradicts another.
-fn without_contradiction(answer: &SloAnswer) -> Option<Finding> {
-    let low = answer.search.always_kept_up_to_per_s?;
-    let high = answer.search.always_missed_from_per_s?;
-    let between: Vec<Statement> = answer
-        .attempts
-        .iter()
-        .filter(|one| (low..=high).contains(&one.rate_per_s))
-        .map(|one| attempt(answer, one))
-        .collect();
-    (!between.is_empty()).then(|| {
-        Finding::found(
-            statement!("always-kept-up-to", low = rate(low), high = rate(high)),
-            vec![statement!("runs-between", runs = between)],
-        )
-    })
-}
-
 /// The search ended without a boundary.
 fn unfinished(answer: &SloAnswer) -> Option<Finding> {
     let code = match answer.search.end {
@@ -218,23 +189,6 @@ fn unfinished(answer: &SloAnswer) -> Option<Finding> {
         highest = rate(rates.next_back().unwrap_or(first))
     );
     Some(Finding::warning(statement!(code), vec![evidence]))
-}
-
-/// The objective costs much of the server's possible rate, because of a time limit.
-fn headroom(answer: &SloAnswer) -> Option<Finding> {
-    let found = answer.search.rate_per_s?;
-    nearest_missed(answer, found).filter(|one| one.is_too_slow(&answer.objectives))?;
-    let share = found / answer.closed_rate_per_s.value;
-    (share < NEAR_RATIO).then(|| {
-        Finding::opportunity(
-            statement!("objective-before-exhaustion", share = percent(share)),
-            vec![statement!(
-                "objective-and-closed-loop",
-                rate = rate(found),
-                closed = rate(answer.closed_rate_per_s.value)
-            )],
-        )
-    })
 }
 
 #[cfg(test)]

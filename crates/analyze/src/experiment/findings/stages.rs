@@ -26,14 +26,12 @@ fn facts(view: &View<'_>) -> Vec<Finding> {
         limits::disks_used_unevenly(view),
         laws::demand_varies(view),
         limits::rates_not_achieved(view),
-        limits::response_over_rates(view),
         scaling::queue(view),
         scaling::waiting(view),
         scaling::unexplained(view),
         scaling::knee(view),
         scaling::decline(view),
         scaling::scalability_law(view),
-        laws::hold(view),
     ];
     // With a base, the question is how the levels compare with each other.
     relative::all(view).into_iter().chain(rules.into_iter().flatten()).collect()

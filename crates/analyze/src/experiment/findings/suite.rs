@@ -1,5 +1,4 @@
-//! Findings of a suite: effects of the settings, the fastest and the slowest workload, and the slowest
-//! operations.
+//! Findings of a suite: effects of the settings, and the slowest operations.
 
 use super::difference::explained;
 use super::relative::{basis, is_of_one_run};
@@ -7,7 +6,7 @@ use super::trust::poorly_known;
 use crate::experiment::ab::name;
 use crate::experiment::relative::decision;
 use crate::experiment::sweep::version;
-use crate::values::{rate_of, times, us, us_of};
+use crate::values::{rate_of, us, us_of};
 use dyno_record::experiment::{
     AgainstBase, Comparison, ComparisonVerdict, Experiment, Figure, Finding, Level, PROGRAM,
     Relative, SuiteAnswer, SuiteOperation,
@@ -24,11 +23,7 @@ pub(super) fn all(experiment: &Experiment, answer: &SuiteAnswer) -> Vec<Finding>
     let rows = Rows { experiment, answer };
     let relative = answer.relative.iter();
     let changes = relative.flat_map(|relative| changes(&rows, relative));
-    let others = [
-        fastest_and_slowest(&rows),
-        smallest_share(&rows),
-        poorly_known(rows.levels(), |levels| rows.at(levels)),
-    ];
+    let others = [smallest_share(&rows), poorly_known(rows.levels(), |levels| rows.at(levels))];
     changes.chain(others.into_iter().flatten()).collect()
 }
 
@@ -118,37 +113,6 @@ fn change(
         true => Finding::found(said, evidence),
         false => Finding::warning(said, evidence),
     })
-}
-
-/// The workloads with the highest and lowest rate with the first setting; `None` if rates were offered, or if
-/// their order is uncertain.
-fn fastest_and_slowest(rows: &Rows<'_>) -> Option<Finding> {
-    let first = rows.levels().next()?;
-    let alike = || rows.levels().filter(|row| row.settings == first.settings);
-    let rate = |level: &&Level| level.rate_per_s.value;
-    let fastest = alike().max_by(|one, other| rate(one).total_cmp(&rate(other)))?;
-    let slowest = alike().min_by(|one, other| rate(one).total_cmp(&rate(other)))?;
-    let (low, high) = fastest.rate_per_s.low.zip(slowest.rate_per_s.high)?;
-    if low <= high || first.offered_rate_per_s.is_some() {
-        return None;
-    }
-    let said = statement!(
-        "fastest-and-slowest-workload",
-        fastest = rows.named(fastest),
-        most = rate_of(&fastest.rate_per_s),
-        slowest = rows.named(slowest),
-        least = rate_of(&slowest.rate_per_s),
-        factor = times(fastest.rate_per_s.value / slowest.rate_per_s.value)
-    );
-    let evidence = [fastest, slowest].map(|level| {
-        statement!(
-            "operations-in-runs",
-            row = rows.named(level),
-            operations = level.succeeded,
-            runs = level.runs.len()
-        )
-    });
-    Some(Finding::found(said, evidence.into()))
 }
 
 /// The operation with the smallest share within the requested time.

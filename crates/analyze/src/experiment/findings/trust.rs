@@ -10,7 +10,7 @@ use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
 /// CPU use by others from which it is reported.
-pub(super) const OTHERS_RATIO: f64 = 0.05;
+const OTHERS_RATIO: f64 = 0.05;
 
 /// Half-width of a rate's interval, as a share, from which the rate is poorly known.
 pub(super) const WIDE_RATIO: f64 = 0.1;
@@ -61,9 +61,9 @@ fn share(view: &View<'_>, of: fn(&Level) -> f64, codes: [&str; 2]) -> Option<Fin
     (!levels.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
-/// CPUs of the machine, and busy CPUs in total, for the server and for the client at a level. The use of a
-/// whole machine is known only if the client also runs on it.
-struct Uses {
+/// CPUs of the machine, and busy CPUs in total, for the server and for the client. The use of a whole machine is
+/// known only if the client also runs on it.
+pub(super) struct Uses {
     cpus: u32,
     all: f64,
     server: f64,
@@ -71,11 +71,10 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(level: &Level) -> Option<Uses> {
-        // The client can use as many CPUs as it has threads: shares of different totals cannot be subtracted.
-        let busy = |kind| Some(busy_of(level, kind)? * f64::from(servers_of(level, kind)?));
+    /// `busy` are the busy CPUs of a resource.
+    pub(super) fn of(cpus: u32, busy: impl Fn(ResourceKind) -> Option<f64>) -> Option<Uses> {
         Some(Uses {
-            cpus: servers_of(level, ResourceKind::HostCpu)?,
+            cpus,
             all: busy(ResourceKind::HostCpu)?,
             server: busy(ResourceKind::ServerCpu)?,
             client: busy(ResourceKind::ClientCpu)?,
@@ -89,6 +88,23 @@ impl Uses {
     fn others_ratio(&self) -> f64 {
         self.others() / f64::from(self.cpus)
     }
+
+    /// The share of others, if it matters.
+    pub(super) fn relevant_ratio(&self) -> Option<f64> {
+        Some(self.others_ratio()).filter(|ratio| *ratio > OTHERS_RATIO)
+    }
+
+    pub(super) fn statement(&self, at: Option<Statement>) -> Statement {
+        statement!(
+            "cpus-busy-for-others",
+            at = at,
+            cpus = self.cpus,
+            all = number(self.all),
+            server = number(self.server),
+            client = number(self.client),
+            others = number(self.others())
+        )
+    }
 }
 
 /// Other processes used the machine of the server.
@@ -96,25 +112,19 @@ pub(super) fn other_processes(view: &View<'_>) -> Option<Finding> {
     let uses: Vec<(&Level, Uses)> = view
         .levels()
         .iter()
-        .filter_map(|level| Some((level, Uses::of(level)?)))
-        .filter(|(_, uses)| uses.others_ratio() > OTHERS_RATIO)
+        .filter_map(|level| {
+            // The client can use as many CPUs as it has threads: shares of different totals cannot be subtracted.
+            let busy = |kind| Some(busy_of(level, kind)? * f64::from(servers_of(level, kind)?));
+            let uses = Uses::of(servers_of(level, ResourceKind::HostCpu)?, busy)?;
+            uses.relevant_ratio().map(|_| (level, uses))
+        })
         .collect();
     let shares = uses.iter().map(|(_, uses)| uses.others_ratio());
     let most = shares.reduce(f64::max)?;
     let levels: Vec<&Level> = uses.iter().map(|(level, _)| *level).collect();
     let said =
         statement!("others-use-machine-at-levels", most = percent(most), at = view.at_all(&levels));
-    let evidence = uses.iter().map(|(level, uses)| {
-        statement!(
-            "cpus-busy-for-others",
-            at = view.at(level),
-            cpus = uses.cpus,
-            all = number(uses.all),
-            server = number(uses.server),
-            client = number(uses.client),
-            others = number(uses.others())
-        )
-    });
+    let evidence = uses.iter().map(|(level, uses)| uses.statement(Some(view.at(level))));
     Some(Finding::warning(said, evidence.collect()))
 }
 

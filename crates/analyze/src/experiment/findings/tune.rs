@@ -14,10 +14,10 @@ const MOST_HARMFUL: usize = 4;
 
 /// All rules.
 pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> {
-    let Some(options) = TuneOptions::among(&experiment.options) else {
+    let Some(options) = &experiment.options.tune else {
         return Vec::new();
     };
-    of_search(&options, answer).into_iter().chain(left_out(&options)).collect()
+    of_search(options, answer).into_iter().chain(left_out(options)).collect()
 }
 
 /// Findings of a search.

@@ -114,7 +114,7 @@ impl<'a> View<'a> {
             rate_per_s: best.rate_per_s,
             is_of_sweep: true,
             at: self.at(best),
-            busy: self.busy(best),
+            busy: Some(self.busy(best)),
             used_up: saturation::of_level(best, &self.answer.system.as_ref()?.demands),
         })
     }

@@ -1,11 +1,9 @@
 //! Findings of a search for the highest rate.
 
 use super::disks;
-use super::saturation::{above_bound, error_of};
-use super::view::{demand, subject, units};
-use crate::experiment::saturation::NEAR_RATIO;
+use super::saturation::{self, AtRate};
 use crate::experiment::xmax::CONFIRMATION_RATIOS;
-use crate::values::{exact, percent, rate, rate_of, time, us};
+use crate::values::{exact, percent, rate, rate_of, us};
 use dyno_record::experiment::{ClientsEnd, Confirmation, Figure, Finding, XmaxAnswer};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -19,7 +17,6 @@ pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
         bottleneck(answer),
         disk_without_bound(answer),
         unfinished(answer),
-        enough_clients(answer),
     ];
     rules.into_iter().flatten().collect()
 }
@@ -27,9 +24,7 @@ pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
 /// A disk that may limit before the reported bottleneck.
 fn disk_without_bound(answer: &XmaxAnswer) -> Option<Finding> {
     let is_reported = answer.bottleneck.is_some() && answer.generator_bound.is_empty();
-    let clients = exact(f64::from(answer.search.clients));
-    let at = statement!("with-clients", clients = vec![clients]);
-    disks::without_bound(answer.disk.as_ref().filter(|_| is_reported), &at)
+    disks::without_bound(answer.disk.as_ref().filter(|_| is_reported), &with_clients(answer))
 }
 
 /// The client was the limit, so there is no X_max.
@@ -103,40 +98,24 @@ fn confirmation(one: &Confirmation) -> Statement {
 /// The resource that saturates first; `None` if the client was the limit.
 fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
     let of_server = answer.bottleneck.as_ref();
-    let first = of_server.filter(|_| answer.generator_bound.is_empty())?;
-    let bound = first.saturation_rate_per_s().value;
-    let error = error_of(first);
-    let mut evidence = vec![
-        statement!(
-            "demands-of-operation",
-            clients = answer.search.clients,
-            demands = answer.demands.iter().map(demand).collect::<Vec<_>>()
-        ),
-        statement!(
-            "demand-known-to",
-            error = error,
-            bound = error.and(answer.bound_per_s.as_ref().map(rate_of))
-        ),
-    ];
     let value = answer.search.rate_per_s;
     let known = answer.search.estimate_per_s.map(Figure::from);
-    let reached = Figure { value, ..known.unwrap_or(Figure::bare(value)) };
-    evidence.extend(above_bound(&reached, first));
-    let limit = answer.disk.as_ref().and_then(|disk| disk.known.as_ref());
-    evidence.extend(limit.filter(|limit| limit.demand.name == first.name).map(disks::basis));
-    Some(Finding::found(
-        statement!(
-            "saturates-first",
-            resource = subject(&first.name),
-            demand = time(first.demand_s),
-            units = units(first),
-            is_near = answer.search.rate_per_s >= NEAR_RATIO * bound,
-            is_of_known = disks::may_limit(answer.disk.as_ref()).then_some(true),
-            bound = rate(bound),
-            share = percent(answer.search.rate_per_s / bound)
-        ),
-        evidence,
-    ))
+    Some(saturation::bottleneck(&AtRate {
+        bottleneck: of_server.filter(|_| answer.generator_bound.is_empty())?,
+        stations: &answer.demands,
+        demands: &answer.demands,
+        disk: answer.disk.as_ref(),
+        rate_per_s: Figure { value, ..known.unwrap_or(Figure::bare(value)) },
+        is_of_sweep: true,
+        at: with_clients(answer),
+        busy: None,
+        used_up: Vec::new(),
+    }))
+}
+
+fn with_clients(answer: &XmaxAnswer) -> Statement {
+    let clients = exact(f64::from(answer.search.clients));
+    statement!("with-clients", clients = vec![clients])
 }
 
 /// The search did not reach the end of the growth.
@@ -154,25 +133,6 @@ fn unfinished(answer: &XmaxAnswer) -> Option<Finding> {
         ClientsEnd::OutOfMeasurements => "clients-search-ended-early",
     };
     Some(Finding::warning(statement!(code), vec![evidence]))
-}
-
-/// More clients than needed only wait.
-fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
-    let search = &answer.search;
-    let enough = search.tried.iter().find(|tried| tried.clients == search.enough_clients)?;
-    (search.enough_clients < search.clients).then(|| {
-        let reached = mean(&enough.rates_per_s);
-        Finding::opportunity(
-            statement!("enough-clients", clients = search.enough_clients),
-            vec![statement!(
-                "rate-with-enough-clients",
-                rate = rate(reached),
-                clients = enough.clients,
-                share = percent(reached / search.rate_per_s),
-                most = search.clients
-            )],
-        )
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::*;
 use crate::experiment::findings::findings;
 use crate::values::reported;
 use dyno_record::experiment::{
-    Answer, Axis, BASE, FindingKind, Point, SCHEMA_VERSION, Verb, WORKLOAD,
+    Answer, Axis, Base, FindingKind, Options, Point, SCHEMA_VERSION, Verb, WORKLOAD,
 };
 use dyno_record::model::RunStatus;
 use serde_json::json;
@@ -74,10 +74,11 @@ fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experimen
     let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
     let axis = |key: &str, texts: &[&str]| Axis { key: key.to_owned(), values: values(texts) };
     let mut axes = vec![axis(WORKLOAD, workloads)];
-    let mut options = BTreeMap::from([(BELOW_US.to_owned(), json!(1_000.0))]);
+    let mut options = Options { below_us: Some(1_000.0), ..Options::default() };
     if let Some(first) = settings.first() {
         axes.push(axis("server.topology", settings));
-        options.insert(BASE.to_owned(), json!({"key": "server.topology", "value": first}));
+        let key = "server.topology".to_owned();
+        options.base = Some(Base { key, value: (*first).to_owned() });
     }
     Experiment {
         schema_version: SCHEMA_VERSION,
@@ -138,7 +139,7 @@ fn operation_taking_exactly_the_time_is_not_below_it() {
     let share = answer.rows[0].operations["read"].below_ratio.unwrap();
     assert_eq!((share.value, share.low), (0.94, None));
     let mut without = experiment.clone();
-    without.options.remove(BELOW_US);
+    without.options.below_us = None;
     let answer = found(&without, vec![reads(windows(1, &times))]);
     assert_eq!(answer.rows[0].operations["read"].below_ratio, None);
 }

@@ -8,9 +8,7 @@ use super::super::suite::{add, joined, quoted, recorded};
 use super::budget::pairs_in_words;
 use crate::error::Error;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{
-    Answer, Experiment, PLANS, TUNE, TUNE_ACROSS, TuneAcrossAnswer, TuneOptions, WorkloadOptions,
-};
+use dyno_record::experiment::{Answer, Experiment, TuneAcrossAnswer, TuneOptions, WorkloadOptions};
 
 /// Tasks of the workload and of the other workloads, by name.
 pub(super) fn tasks(
@@ -47,28 +45,25 @@ pub(super) fn keep_plans(
         workload: workload.clone(),
         options: options(task),
     });
-    let of_each: Vec<WorkloadOptions> = of_each.collect();
-    let kept = &mut experiment.options;
-    kept.insert(PLANS.into(), recorded(tasks));
-    kept.insert(TUNE_ACROSS.into(), serde_json::to_value(of_each).expect("it is plain data"));
+    experiment.options.plans = recorded(tasks);
+    experiment.options.tune_across = of_each.collect();
 }
 
 /// The plans to search for, in their order.
 pub(crate) fn plans(document: &Experiment) -> Vec<WhichPlan> {
-    let plans: Vec<WhichPlan> = WorkloadOptions::among(&document.options)
-        .into_iter()
-        .map(|one| WhichPlan::Workload(one.workload))
-        .collect();
+    let of_each = document.options.tune_across.iter();
+    let plans: Vec<WhichPlan> =
+        of_each.map(|one| WhichPlan::Workload(one.workload.clone())).collect();
     if plans.is_empty() { vec![WhichPlan::Only] } else { plans }
 }
 
 /// Options of each search.
 pub(super) fn options(runner: &ExperimentRunner<'_>) -> Result<Vec<TuneOptions>, Error> {
-    let of_each = WorkloadOptions::among(&runner.document.options);
+    let of_each = &runner.document.options.tune_across;
     if of_each.is_empty() {
-        return Ok(vec![runner.value(TUNE)?]);
+        return Ok(vec![runner.own(|options| &options.tune)?]);
     }
-    Ok(of_each.into_iter().map(|one| one.options).collect())
+    Ok(of_each.iter().map(|one| one.options.clone()).collect())
 }
 
 /// Records the options of each search.
@@ -76,17 +71,13 @@ pub(super) fn keep_options(
     runner: &mut ExperimentRunner<'_>,
     options: &[TuneOptions],
 ) -> Result<(), Error> {
-    let mut of_each = WorkloadOptions::among(&runner.document.options);
-    let (name, value) = if of_each.is_empty() {
-        (TUNE, serde_json::to_value(&options[0]))
-    } else {
-        for (one, options) in of_each.iter_mut().zip(options) {
-            one.options.clone_from(options);
-        }
-        (TUNE_ACROSS, serde_json::to_value(&of_each))
-    };
-    let value = value.expect("it is plain data");
-    runner.document.options.insert(name.into(), value);
+    let kept = &mut runner.document.options;
+    if kept.tune_across.is_empty() {
+        kept.tune = Some(options[0].clone());
+    }
+    for (one, options) in kept.tune_across.iter_mut().zip(options) {
+        one.options.clone_from(options);
+    }
     runner.save()
 }
 

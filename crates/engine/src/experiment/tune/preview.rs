@@ -8,14 +8,14 @@ use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_analyze::experiment::tune::{BASELINE_RUNS, visible_ratio};
 use dyno_plan::knobs::Knob;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, TuneOptions};
+use dyno_record::experiment::Experiment;
 use dyno_record::quantity::Quantity;
 
 /// Describes a search before its first run: its knobs with their values, the knobs that are left
 /// out, the comparisons, restarts, and the detectable gains.
 pub fn preview(document: &Experiment, tasks: &Tasks) -> Option<String> {
     let (_, task) = tasks.first()?;
-    let options = TuneOptions::among(&document.options)?;
+    let options = document.options.tune.clone()?;
     let round_s: f64 = tasks.iter().map(|(_, task)| budget::planned_run_s(task)).sum();
     let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
     let mut selection = Selection { knobs: options.knobs, left_out: options.left_out };

@@ -25,7 +25,7 @@ pub(in crate::experiment) fn of_search(
     document: &Experiment,
     tasks: &[Task],
 ) -> Result<Vec<Task>, Error> {
-    let knobs = TuneOptions::among(&document.options).map_or(Vec::new(), |options| options.knobs);
+    let knobs = document.options.tune.as_ref().map_or(Vec::new(), |options| options.knobs.clone());
     let mut all = Vec::new();
     for task in tasks {
         all.extend(with_each(&knobs, task)?);

@@ -3,7 +3,7 @@
 use super::{wrong_numbers, wrong_shares_of_time};
 use crate::samples::trace::Traced;
 use crate::{experiments, index_builds, messages, traces};
-use dyno_record::experiment::{Answer, Experiment, TuneOptions};
+use dyno_record::experiment::{Answer, Experiment};
 use dyno_record::statement::Statement;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ fn wrong_claims(experiment: &Experiment) -> Vec<String> {
     let Some(Answer::Tune(answer)) = &experiment.answer else {
         return Vec::new();
     };
-    let options = TuneOptions::among(&experiment.options).expect("a search has its options");
+    let options = experiment.options.tune.as_ref().expect("a search has its options");
     let says = |code: &str| experiment.findings.iter().any(|one| one.statement.code == code);
     let mut found = Vec::new();
     if says("tune-nothing-to-gain") {

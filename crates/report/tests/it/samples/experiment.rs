@@ -20,10 +20,10 @@ use dyno_analyze::uncertainty::histogram::SparseHistogram;
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, Answer, Axis, Basis, Block, CLIENTS, ClientsEnd, ClientsResult, Comparison,
-    ComparisonVerdict, Confirmation, DiskFigures, Experiment, Figure, Figures, LawCheck, Objective,
-    Objectives, PERCENTILES, Point, RATE, Resource, SCHEMA_VERSION, Side, SloAnswer, Statistic,
-    SweepAnswer, TriedClients, Verb,
+    AbAnswer, AbEnd, AbOptions, Answer, Axis, Base, Basis, Block, CLIENTS, ClientsEnd,
+    ClientsResult, Comparison, ComparisonVerdict, Confirmation, DiskFigures, Experiment, Figure,
+    Figures, LawCheck, Objective, Objectives, Options, PERCENTILES, Point, RATE, Resource,
+    SCHEMA_VERSION, Side, SloAnswer, Statistic, SweepAnswer, TriedClients, Verb,
 };
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind, RunStatus};
 use dyno_record::statement::Statement;
@@ -163,7 +163,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
             "client": {"clients": 32, "seed": 42},
             "phases": {"warmup": "5s", "duration": "10s"},
         }),
-        options: BTreeMap::from([("order".into(), "random".into())]),
+        options: Options { random_order: true, ..Options::default() },
         axes: vec![Axis { key: key.to_owned(), values }],
         environment: None,
         hosts: BTreeMap::new(),
@@ -367,8 +367,7 @@ pub(crate) fn versions_sweep() -> Experiment {
         }
         point.repeat = place as u32 / 3;
     }
-    let base = json!({"key": "server.mongod", "value": "6.0.5"});
-    experiment.options.insert("base".into(), base);
+    experiment.options.base = Some(Base { key: "server.mongod".into(), value: "6.0.5".into() });
     let answer = analyze(&experiment, &windows, Resampling::seeded(7)).unwrap();
     experiment.answer = Some(Answer::Sweep(Box::new(answer)));
     found(experiment)
@@ -395,7 +394,7 @@ pub(super) fn other(verb: Verb, question: &str, lines: &[Line], answer: Answer) 
     for point in &mut experiment.points {
         point.settings.clear();
     }
-    experiment.options.clear();
+    experiment.options = Options::default();
     experiment.answer = Some(answer);
     experiment
 }
@@ -465,12 +464,11 @@ pub(crate) fn ab() -> Experiment {
         let answer = explained(*answer, &experiment);
         experiment.answer = Some(Answer::Ab(Box::new(answer)));
     }
-    let set_b = json!(["server.durable_writes=true"]);
-    experiment.options = BTreeMap::from([
-        ("plan_b".into(), json!("a")),
-        ("set_a".into(), json!([])),
-        ("set_b".into(), set_b),
-    ]);
+    experiment.options.ab = Some(AbOptions {
+        plan_b: "a".into(),
+        set_b: vec!["server.durable_writes=true".into()],
+        ..AbOptions::default()
+    });
     found(experiment)
 }
 

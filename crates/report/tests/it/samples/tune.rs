@@ -5,7 +5,7 @@ use dyno_analyze::experiment::tune::across::AcrossProgress;
 use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, Failure, TuneProgress, TuneRun};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Ablation, Answer, Cost, CostBasis, CostKind, Costs, Experiment, Figure,
-    Figures, Knob, PLANS, RunsSetAside, Statistic, TUNE, TuneGoal, TuneOptions, Verb,
+    Figures, Knob, RunsSetAside, Statistic, TuneGoal, TuneOptions, Verb,
 };
 use serde_json::json;
 
@@ -220,10 +220,7 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
     let mut experiment = other(Verb::Tune, question, &lines[..BASELINE_RUNS], answer);
     let total = TuneOptions { budget_s: 2_400.0, knobs: Vec::new(), ..options };
     let plan = |read: f64| json!({"name": "x", "operations": {"read": read, "update": 1.0 - read}, "data": {"records": 1000}});
-    experiment.options = [
-        (TUNE.to_owned(), serde_json::to_value(total).unwrap()),
-        (PLANS.to_owned(), json!({"a": plan(0.5), "c": plan(1.0)})),
-    ]
-    .into();
+    experiment.options.tune = Some(total);
+    experiment.options.plans = [("a".to_owned(), plan(0.5)), ("c".to_owned(), plan(1.0))].into();
     found(experiment)
 }

@@ -4,7 +4,8 @@ use crate::experiment::findings::tests::{experiment as with_runs, figures};
 use crate::values::reported;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{
-    AbEnd, DemandRatio, Explanation, Figure, Figures, FindingKind, SCHEMA_VERSION, Statistic, Verb,
+    AbEnd, AbOptions, DemandRatio, Explanation, Figure, Figures, FindingKind, Options,
+    SCHEMA_VERSION, Statistic, Verb,
 };
 use dyno_record::model::{ResourceKind, RunStatus};
 use std::collections::BTreeMap;
@@ -38,7 +39,10 @@ fn experiment() -> Experiment {
         ended_at: None,
         status_reason: None,
         plan: serde_json::Value::Null,
-        options: [("max_pairs".to_owned(), 5.into())].into(),
+        options: Options {
+            ab: Some(AbOptions { max_pairs: 5, ..AbOptions::default() }),
+            ..Options::default()
+        },
         axes: Vec::new(),
         environment: None,
         hosts: BTreeMap::new(),

@@ -85,9 +85,7 @@ fn boundary_is_reported_with_the_runs_on_both_sides() {
             "attempt (kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, time: 5.30 ms)])"
         ]
     );
-    assert_eq!(found[1].statement.to_string(), "always-kept-up-to (high: 10,400/s, low: 10,000/s)");
-    assert!(found[2].statement.to_string().contains("objective-before-exhaustion (share: 50 %)"));
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.len(), 1);
 }
 
 #[test]
@@ -171,8 +169,6 @@ fn miss_by_failures_or_drops_is_named_and_blames_no_time() {
         "attempt (dropped: 0.1 %, failed: 2.0 %, kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, \
          time: 4.00 ms)])"
     );
-    let texts: Vec<String> = found.iter().map(|one| one.statement.to_string()).collect();
-    assert!(!texts.iter().any(|text| text.contains("objective-before-exhaustion")), "{texts:?}");
 }
 
 #[test]

@@ -88,18 +88,15 @@ fn each_finding_about_one_block_names_the_block() {
         ("scalability-law", "in-closed-loop"),
         ("operations-wait-beyond", "in-closed-loop"),
         ("rates-not-achieved", "in-open-loop"),
-        ("response-time-bends", "in-open-loop"),
     ] {
         let reported = texts(&both);
         let reported: Vec<&String> = reported.iter().filter(|text| text.contains(word)).collect();
         assert!(!reported.is_empty(), "{word}");
         let others = reported.iter().filter(|text| !text.starts_with(block));
-        // Superfluous clients belong to the closed loop.
-        let others = others.filter(|text| !text.contains("fewer-clients-are-enough"));
         assert_eq!(others.count(), 0, "{word}: {reported:?}");
     }
     // Possible changes appear once.
-    the(&both, "disk-is-idle");
+    the(&both, "more-cpus");
     // Equal findings of both appear once, without a block.
     let mut unwatched = both;
     for point in &mut unwatched.points {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::experiment::ab::{disturbed, pairs};
-use dyno_record::experiment::{DisturbedPair, Side};
+use dyno_record::experiment::{AbOptions, DisturbedPair, Side};
 
 /// An A/B comparison with these stolen shares of CPU time in the first and the second run of each pair.
 fn pairs_with(stolen: &[[Option<f64>; 2]]) -> Experiment {
@@ -15,6 +15,8 @@ fn pairs_with(stolen: &[[Option<f64>; 2]]) -> Experiment {
     for (place, point) in found.points.iter_mut().enumerate() {
         point.side = Some(if place % 2 == 0 { Side::A } else { Side::B });
     }
+    found.options.max_steal = Some(0.01);
+    found.options.ab = Some(AbOptions { max_pairs: 20, ..AbOptions::default() });
     found
 }
 
@@ -27,19 +29,21 @@ const TAKEN: [Option<f64>; 2] = [Some(0.0), Some(0.03)];
 
 #[test]
 fn pair_is_set_aside_only_when_either_run_is_above_the_limit() {
-    let experiment =
+    let mut experiment =
         pairs_with(&[CALM, TAKEN, [Some(0.05), None], [None, None], [Some(0.01), Some(0.01)]]);
-    let found = disturbed(&experiment, Some(0.01), 20);
+    let found = disturbed(&experiment);
     assert_eq!(numbers(&found), [1, 2]);
     assert_eq!(found[0].stolen_ratio, 0.03);
     // An answer from before the limit existed stays unchanged.
-    assert_eq!(disturbed(&experiment, None, 20), []);
+    experiment.options.max_steal = None;
+    assert_eq!(disturbed(&experiment), []);
 }
 
 #[test]
 fn half_of_the_pairs_count_even_when_time_is_always_stolen() {
-    let experiment = pairs_with(&[TAKEN; 9]);
-    assert_eq!(numbers(&disturbed(&experiment, Some(0.01), 6)), [0, 1, 2]);
+    let mut experiment = pairs_with(&[TAKEN; 9]);
+    experiment.options.ab.as_mut().unwrap().max_pairs = 6;
+    assert_eq!(numbers(&disturbed(&experiment)), [0, 1, 2]);
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn pair_that_was_set_aside_is_not_compared() {
     };
     let windows: Vec<IntervalSample> = (0..30).map(window).collect();
     let windows = (0..6).map(|place| (place, windows.clone())).collect();
-    let set_aside = disturbed(&experiment, Some(0.01), 20);
+    let set_aside = disturbed(&experiment);
     assert_eq!(pairs(&experiment, &windows, &[]).len(), 3);
     assert_eq!(pairs(&experiment, &windows, &set_aside).len(), 2);
 }

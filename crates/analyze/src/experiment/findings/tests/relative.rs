@@ -1,5 +1,5 @@
 use super::*;
-use dyno_record::experiment::{AgainstBase, BASE, Explanation, Statistic};
+use dyno_record::experiment::{AgainstBase, Base, Explanation, Statistic};
 
 const VALUES: [&str; 2] = ["6.0.5", "6.0.27"];
 
@@ -25,8 +25,7 @@ pub(super) fn versions(rounds: &[[(f64, f64); 2]]) -> Experiment {
         point.repeat = place as u32 / 2;
     }
     experiment.axes[0].values = VALUES.map(str::to_owned).to_vec();
-    let base = serde_json::json!({"key": "server.mongod", "value": "6.0.5"});
-    experiment.options.insert(BASE.into(), base);
+    experiment.options.base = Some(Base { key: "server.mongod".into(), value: "6.0.5".into() });
     let window = |rate: f64, number: u64| IntervalSample {
         duration_s: 1.0,
         operations: rate as u64 + number % 3,
@@ -176,6 +175,6 @@ fn missing_or_unmeasured_base_gives_no_relative_results() {
     }
     assert_eq!(again(&experiment).relative, None);
     let mut experiment = drifting(0.9, 1.1);
-    experiment.options.clear();
+    experiment.options.base = None;
     assert_eq!(again(&experiment).relative, None);
 }

@@ -197,16 +197,6 @@ fn results() -> Vec<Case> {
                 let operation = phase(run).operations.get_mut("read").unwrap();
                 operation.response_time_us.mean = 100.0;
             }),
-        case("share-of-work", usual())
-            .not_if("several worked at once", |run| server_busy(run, 300.0))
-            .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("laws-hold-in-run", usual()).not_if("none could be checked", |run| {
-            run.0.resources.clear();
-            run.0.plan["operations"] = json!({});
-            let phase = phase(run);
-            (phase.little_ratio, phase.failed) = (None, 1);
-            phase.client = ClientUsage::default();
-        }),
     ]
 }
 
@@ -343,12 +333,5 @@ fn opportunities() -> Vec<Case> {
                 phase(run).offered_rate_per_s = Some(RATE as f64);
             })
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("disk-is-idle", usual()).not_if("it is used", |run| disk_busy(run, 3.0)).not_without(
-            "name: disk",
-            "not-watched",
-            |run| {
-                unwatched(run, ResourceKind::Disk);
-            },
-        ),
     ]
 }

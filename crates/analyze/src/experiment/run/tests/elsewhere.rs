@@ -45,7 +45,6 @@ fn remote_machines_total_use_stands_for_its_server() {
     for missing in ["server-not-watched", "not-watched"] {
         assert!(!codes(&found).iter().any(|code| code == missing));
     }
-    assert!(codes(&found).iter().any(|code| code == "share-of-work"));
     // With process data the machine is not a station.
     let process = of_machine(ResourceKind::ServerCpu, "db1", operations / 2.0);
     let found = run_with(vec![process, whole]);

@@ -237,7 +237,6 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
     check(nothing && is_used_up, "nothing exhausted, table");
     check(nothing && (is_near && !is_beside || cause.is_some()), "nothing exhausted, findings");
     check(cause == Some(Cause::TooFewClients) && is_used_up, "too few clients, table");
-    check(codes.contains(&"disk-is-idle") && scene.disk > 0.7, "idle disk, table");
     check(
         scene.quota == Some(0.3) && scene.server > 0.25 && !is_near,
         "an exhausted quota is near",

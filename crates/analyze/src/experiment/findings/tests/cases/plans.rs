@@ -3,8 +3,8 @@
 use super::super::super::ab::tests::{answer as answer_of, demand, row};
 use super::*;
 use dyno_record::experiment::{
-    AbAnswer, Basis, Comparison, ComparisonVerdict, DiskFigures, DisturbedPair, Explanation, Side,
-    Statistic,
+    AbAnswer, AbOptions, Basis, Comparison, ComparisonVerdict, DiskFigures, DisturbedPair,
+    Explanation, Side, Statistic,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -19,8 +19,8 @@ fn compared(rows: Vec<Comparison>) -> Experiment {
     for (point, side) in experiment.points.iter_mut().zip([Side::A, Side::B]) {
         point.side = Some(side);
     }
-    experiment.options.insert("max_steal".into(), 0.01.into());
-    experiment.options.insert("max_pairs".into(), 5.into());
+    experiment.options.max_steal = Some(0.01);
+    experiment.options.ab = Some(AbOptions { max_pairs: 5, ..AbOptions::default() });
     runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
     experiment.answer = Some(Answer::Ab(Box::new(answer_of(rows))));
     experiment
@@ -183,22 +183,12 @@ fn demands() -> Vec<Case> {
 }
 
 fn pairs() -> Vec<Case> {
-    let ordered = with(slower(), |it| {
-        plans(it).comparisons[0].order_effect_ratio = Some(0.93);
-    });
     let alone = with(slower(), |it| {
         plans(it).comparisons[0].basis = Basis::WithinRun;
     });
     let hopeless = |it: &mut Experiment| plans(it).pairs_needed = None;
     let certain = |it: &mut Experiment| *it = slower();
     vec![
-        case("second-run-differs", ordered)
-            .not_if("it hardly does", |it| {
-                plans(it).comparisons[0].order_effect_ratio = Some(1.01);
-            })
-            .not_if("there are pairs of one order alone", |it| {
-                plans(it).comparisons[0].order_effect_ratio = None;
-            }),
         case("single-pair", alone).not_if("there are several", |it| {
             plans(it).comparisons[0].basis = Basis::BetweenRuns;
         }),

@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<Case> {
 fn answered_by(answer: Answer) -> Experiment {
     let run = figures(8, None, 18_800.0, 425.0);
     let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![run.clone(), run]);
-    experiment.options.insert("max_steal".into(), 0.01.into());
+    experiment.options.max_steal = Some(0.01);
     runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
     experiment.answer = Some(answer);
     experiment
@@ -64,14 +64,11 @@ fn maxima() -> Vec<Case> {
             .not_if("the server was", |it| *it = search(|_| ())),
         case("x-max", search(|_| ()))
             .not_if("the client was the limit", |it| by_client(searched(it))),
-        case("saturates-first", search(|_| ()))
+        case("bottleneck", search(|_| ()))
             .not_if("the client was the limit", |it| by_client(searched(it)))
             .not_without("name: server CPU", "server-not-watched", unwatched_server),
         case("server-not-watched", with(search(|_| ()), unwatched_server))
             .not_if("it was watched", |it| *it = search(|_| ())),
-        case("enough-clients", search(|_| ())).not_if("all of them are needed", |it| {
-            searched(it).search.enough_clients = 8;
-        }),
     ]
 }
 
@@ -159,17 +156,6 @@ fn objectives() -> Vec<Case> {
         case("chance-decides", by_chance)
             .not_if("no run contradicts another", as_usual)
             .not_if("there is no curve", |it| kept(it).search.boundary = None),
-        case("always-kept-up-to", objective(|_| ())).not_if("all were kept", |it| {
-            kept(it).search.always_missed_from_per_s = None;
-        }),
-        case("objective-before-exhaustion", objective(|_| ()))
-            .not_if("a closed loop is hardly faster", |it| {
-                kept(it).closed_rate_per_s = figure(10_500.0, 0.01);
-            })
-            .not_if("failures break it", |it| {
-                let missed = &mut kept(it).attempts[2];
-                (missed.values_us[0], missed.failed_ratio) = (4_000.0, 0.02);
-            }),
     ]
 }
 

@@ -5,7 +5,7 @@ use crate::experiment::suite::tests::on_two_topologies;
 use dyno_record::experiment::SuiteAnswer;
 
 pub(super) fn cases() -> Vec<Case> {
-    let cases = [changes(), workloads(), shares(), reach()];
+    let cases = [changes(), shares(), reach()];
     cases.into_iter().flatten().collect()
 }
 
@@ -19,11 +19,6 @@ fn suite(experiment: &mut Experiment) -> &mut SuiteAnswer {
         Some(Answer::Suite(answer)) => answer,
         other => panic!("not a suite: {other:?}"),
     }
-}
-
-/// The rate of `a` with the first topology, the lowest of the rates.
-fn lowest(experiment: &mut Experiment) -> &mut Figure {
-    &mut suite(experiment).rows[0].level.rate_per_s
 }
 
 fn without_rates(experiment: &mut Experiment) {
@@ -45,26 +40,6 @@ fn changes() -> Vec<Case> {
             .not_without("workload: a", "level-not-compared", uncompared),
         case("level-not-compared", with(slower(), uncompared))
             .not_if("the rates have intervals", |it| *it = slower()),
-    ]
-}
-
-fn workloads() -> Vec<Case> {
-    vec![
-        case("fastest-and-slowest-workload", slower())
-            .not_if("either may be the faster one", |it| {
-                *lowest(it) = figure(1_600.0, 0.3);
-            })
-            .not_if("rates were offered", |it| {
-                suite(it).rows[0].level.offered_rate_per_s = Some(1_000.0);
-            })
-            .not_if("there is one workload", |it| {
-                let answer = suite(it);
-                answer.relative = None;
-                answer.rows.truncate(1);
-            })
-            .not_without("workload: a", "rate-poorly-known-at-levels", |it| {
-                *lowest(it) = Figure::bare(1_000.0);
-            }),
     ]
 }
 

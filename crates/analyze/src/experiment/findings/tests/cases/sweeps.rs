@@ -93,25 +93,10 @@ fn limits() -> Vec<Case> {
             "server-not-watched",
             server_unwatched,
         ),
-        case(
-            "laws-hold",
-            with(clients(), |it| {
-                level(it, 0).laws[0].verdict = LawVerdict::TooUncertain;
-            }),
-        )
-        .not_if("all are too uncertain", |it| {
-            let levels = answer(it).levels.iter_mut();
-            for check in levels.flat_map(|level| &mut level.laws) {
-                check.verdict = LawVerdict::TooUncertain;
-            }
-        }),
     ]
 }
 
 fn rates_and_queues() -> Vec<Case> {
-    let flat = |it: &mut Experiment| {
-        answer(it).levels.iter_mut().for_each(|level| level.response_mean_us = figure(130.0, 0.02));
-    };
     let queue = |applies| {
         with(rates(), |it| {
             let queue = answer(it).queue.as_mut().unwrap();
@@ -125,13 +110,6 @@ fn rates_and_queues() -> Vec<Case> {
                 level(it, 3).rate_per_s = figure(30_000.0, 0.01);
             })
             .not_if("none was offered", as_usual),
-        case("response-time-bends", rates()).not_if("it stays low", flat),
-        case("response-time-stays-low", with(rates(), flat)).not_if(
-            "it is three times as long at the end",
-            |it| {
-                level(it, 3).response_mean_us = figure(390.0, 0.02);
-            },
-        ),
         case("queue-contradicted", rates())
             .not_if("no rate is above its capacity", |it| {
                 answer(it).queue.as_mut().unwrap().contradicted_by_per_s = None;
@@ -294,20 +272,10 @@ fn opportunities() -> Vec<Case> {
                 *it = answered(it.clone());
             })
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("fewer-clients-are-enough", clients())
-            .not_if("all of them are needed", |it| *it = first_levels(4)),
         case("faster-disk", saturated())
             .not_if("its limit is not known", |it| {
                 runs(it).for_each(|run| run.disks[0].queue_mean = None);
                 *it = answered(it.clone());
-            })
-            .not_without("name: disk", "not-watched", |it| {
-                without(it, ResourceKind::Disk);
-            }),
-        case("disk-is-idle", clients())
-            .not_if("it is used", |it| {
-                let busy = &mut level(it, 3).busy_ratio;
-                busy.insert(resource_name(ResourceKind::Disk).to_owned(), 0.3);
             })
             .not_without("name: disk", "not-watched", |it| {
                 without(it, ResourceKind::Disk);

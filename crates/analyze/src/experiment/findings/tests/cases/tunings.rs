@@ -4,7 +4,7 @@ use super::*;
 use crate::experiment::tune::{Baseline, Failure, TuneProgress, TuneRun};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, CostKind, CostRatio, DemandRatio,
-    Explanation, Knob, LeftOutKnob, RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal,
+    Explanation, Knob, LeftOutKnob, RunsSetAside, Statistic, TuneAnswer, TuneGoal,
     TuneOptions,
 };
 
@@ -29,8 +29,8 @@ pub(super) fn cases() -> Vec<Case> {
         case(
             "tune-less-durable",
             with(tuned(1.2, false), |it| {
-                let known = it.options.get_mut(TUNE).unwrap();
-                known["knobs"][0]["less_durable"] = serde_json::json!(["4"]);
+                let known = it.options.tune.as_mut().unwrap();
+                known.knobs.as_mut().unwrap()[0].less_durable = vec!["4".into()];
             }),
         )
         .not_if("no value is", |it| *it = tuned(1.2, false)),
@@ -75,9 +75,7 @@ pub(super) fn cases() -> Vec<Case> {
         )
         .not_if("it did harm", |it| *it = tuned(1.2, true)),
         case("tune-left-out", tuned(1.2, false)).not_if("the server has all", |it| {
-            let options = &mut it.options;
-            let known = options.get_mut(TUNE).unwrap();
-            known["left_out"] = serde_json::json!([]);
+            it.options.tune.as_mut().unwrap().left_out.clear();
         }),
     ]
 }
@@ -164,7 +162,7 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
     }
     let mut experiment = experiment((CLIENTS, &["8", "8"]), vec![done[0].clone(), done[1].clone()]);
     runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
-    experiment.options.insert(TUNE.into(), serde_json::to_value(&options).expect("plain data"));
+    experiment.options.tune = Some(options);
     experiment.answer = Some(Answer::Tune(Box::new(progress.answer())));
     experiment
 }
