@@ -36,7 +36,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("record", &[]),
     ("wire", &[]),
     // Crates that measure.
-    ("servers", &[&["plan", "wire"]]),
+    ("servers", &[&["plan", "record", "wire"]]),
     ("load", &[&["plan", "record", "wire"]]),
     ("observe", &[&["plan", "record"]]),
     ("trace", &[&["plan", "record"]]),
