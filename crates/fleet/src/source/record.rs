@@ -55,7 +55,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                     cpus: cluster.server_cpus(server, node.map(|node| node.cpus)).into(),
                     address: uri.clone(),
                     placement: None,
-                    packet_steering: None,
+                    host_settings: Vec::new(),
                     data_storage: storage(server).unwrap_or_default(),
                     environment: finder.and_then(|node| node.environment.clone()),
                     findings: finder.map_or_else(Vec::new, |node| node.findings.clone()),
@@ -93,7 +93,8 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                 cpus: even(cpus.into(), turn.into(), all.into()),
                 address: address.clone(),
                 placement: started(number).and_then(|server| server.placement.clone()),
-                packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
+                host_settings: started(number)
+                    .map_or_else(Vec::new, |server| server.host_settings.clone()),
                 data_storage: match started(number) {
                     Some(server) => server.data_storage.clone(),
                     None => open.watched_storage.get(*index).cloned().unwrap_or_default(),
