@@ -45,6 +45,7 @@ pub(crate) fn server_of_all(servers: &[ServerRecord]) -> ServerRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::model::RunStatus;
 
     #[test]
     fn new_document_is_running_and_has_its_start_time() {
