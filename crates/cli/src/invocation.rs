@@ -28,6 +28,7 @@ impl<'a> Invocation<'a> {
     /// The stored selfcheck of this machine. Prints a notice if it cannot be used, so only runs should call this.
     pub(crate) fn selfcheck(self) -> Option<serde_json::Value> {
         let mut messages = self.messages;
-        selfcheck::state::for_run(self.environment(), &Shared::new(&mut messages))
+        let folder = self.environment().state_dir.as_deref()?;
+        selfcheck::state::read(folder, &Shared::new(&mut messages))
     }
 }

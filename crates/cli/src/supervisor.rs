@@ -124,7 +124,7 @@ pub(crate) fn supervise(
     let storage = StorageUnderTest::prepare(&plan.server, &paths, &|_| (), &interrupted);
     let started = storage.and_then(|mut storage| {
         let (deployment, settings) =
-            deployment::start(&plan, &paths, placement.as_ref(), &interrupted)?;
+            deployment::start(&plan, &paths, placement.as_ref(), None, &interrupted)?;
         if let Some(storage) = &mut storage {
             storage.limit(&deployment::data_processes(deployment.members()))?;
         }

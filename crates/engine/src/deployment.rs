@@ -17,9 +17,8 @@ use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
 use crate::deployment::storage::StorageUnderTest;
 use crate::error::{Error, Kind};
-use crate::run::observation::{self, WatchedServer};
 use admin::ControlAdminClient;
-use dyno_load::connect::Control;
+use dyno_load::connect::{Connector, Control};
 use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
@@ -30,13 +29,12 @@ use dyno_record::server::ExperimentServer;
 use dyno_record::statement;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, EndedMember, GivenSecrets, Instance, InstanceKind,
-    Member, MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
+    DataDir, Deployment, DeploymentOptions, EndedMember, GivenSecrets, InstanceKind, Member,
+    MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use restart::DataMember;
@@ -55,6 +53,16 @@ pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
     plan.server.topology().map_err(|error| {
         Error::from_cause(Kind::BadInput, error).with_hint("see docs/servers.md, Topologies")
     })
+}
+
+/// A server that is queried while the load runs.
+pub struct WatchedServer {
+    /// Name of its metrics.
+    pub name: String,
+    /// Address without credentials.
+    pub address: String,
+    /// Connects to the server.
+    pub connector: Connector,
 }
 
 /// See the module.
@@ -142,7 +150,7 @@ impl DeploymentUnderTest {
         let mut storage = StorageUnderTest::prepare(&plan.server, paths, &note, &interrupted)?;
         // If the servers do not start, this is undone before the storage is removed.
         let made = make()?;
-        let (deployment, settings) = start_with(plan, paths, placement, secrets, &interrupted)?;
+        let (deployment, settings) = start(plan, paths, placement, secrets, &interrupted)?;
         if let Some(storage) = &mut storage {
             storage.limit(&data_processes(deployment.members()))?;
         }
@@ -178,11 +186,7 @@ impl DeploymentUnderTest {
         let topology = topology_of(plan)?;
         let mut options = options(plan, &topology, paths, None)?;
         options.secrets = secrets.cloned();
-        if let Some(seat) = placement.and_then(|place| place.of_server(0)) {
-            options.adjust = Some(Arc::new(move |_: &Instance, server| {
-                server.placement = Some(seat.clone());
-            }));
-        }
+        options.server.placement = placement.and_then(|place| place.of_server(0));
         let interrupted = || context.cancel.requested();
         let deployment = Deployment::start_member(&topology, &options, number, &interrupted)
             .map_err(|error| cannot_start(error, &topology, &options))?;
@@ -329,7 +333,12 @@ impl DeploymentUnderTest {
         let mut named = Vec::new();
         for (number, server) in self.servers.iter().enumerate() {
             let hosts = server.hosts().unwrap_or_default();
-            for (mut name, host) in observation::names_of(&hosts).into_iter().zip(hosts) {
+            let is_alone = hosts.len() == 1;
+            for (member, host) in hosts.into_iter().enumerate() {
+                let mut name = match is_alone {
+                    true => "server".to_owned(),
+                    false => format!("member-{member}"),
+                };
                 if several {
                     name = format!("{name}-{number}");
                 }
@@ -509,17 +518,9 @@ fn cannot_start(
     Error::from(error).context(format!("cannot start {what}"))
 }
 
-/// Starts the deployment and reads its settings back. Polls `interrupted` until it is ready.
+/// Starts the deployment, with these secrets or with new ones, and reads its settings back. Polls
+/// `interrupted` until it is ready.
 pub fn start(
-    plan: &Plan,
-    paths: &ServerPaths<'_>,
-    placement: Option<&HostPlacement>,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(Deployment, Vec<MemberSettings>), Error> {
-    start_with(plan, paths, placement, None, interrupted)
-}
-
-fn start_with(
     plan: &Plan,
     paths: &ServerPaths<'_>,
     placement: Option<&HostPlacement>,
@@ -553,19 +554,14 @@ fn options(
     };
     let log = paths.folder.join("server-logs").join("server.raw.log");
     let server = ServerOptions::from_plan(&plan.server, program, paths.data_dir(plan), log)?;
-    let mut options = DeploymentOptions::from_plan(&plan.server, server);
+    let mut options = DeploymentOptions::new(server);
     options.router = router;
     options.secrets_dir = paths.folder.join("server-secrets");
     options.host_name.clone_from(&paths.environment.hostname);
     options.collection = Some(namespace(plan));
     if let Some(placement) = placement {
         options.memory = placement.memory();
-        let seats = seats(topology, placement);
-        options.adjust = Some(Arc::new(move |instance: &Instance, server| {
-            if let Some(seat) = seats.get(&instance.name) {
-                server.placement = Some(seat.clone());
-            }
-        }));
+        options.seats = seats(topology, placement);
     }
     Ok(options)
 }

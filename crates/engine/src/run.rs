@@ -10,7 +10,7 @@ mod elsewhere;
 mod events;
 mod exporters;
 pub mod guard;
-pub(crate) mod host_settings;
+pub mod host_settings;
 #[cfg(test)]
 mod hour;
 mod instance;
@@ -24,7 +24,6 @@ pub mod preflight;
 mod recorder;
 mod saving;
 mod sink;
-mod steering;
 mod trace;
 
 use crate::cancel::Cancel;
@@ -45,7 +44,6 @@ use crate::run::live::Live;
 use crate::run::observation::DataFolders;
 use crate::run::options::{Extent, Finished, RunOptions};
 use crate::run::recorder::Recorder;
-pub use crate::run::steering::Steering;
 use crate::task;
 use crate::version::VERSION;
 use dyno_load::clock::Clock;
@@ -152,8 +150,6 @@ struct Session<'a> {
     placement: Option<HostPlacement>,
     /// Whether the clients ran where planned, once known.
     clients_as_planned: Option<bool>,
-    /// Packet steering for the time of the run.
-    steering: Option<Steering<'a>>,
     /// Machine settings for the time of the run.
     host_settings: Vec<HostSettings<'a>>,
     /// Latest readings of the run's sources, while they run.
@@ -219,8 +215,6 @@ impl<'a> Session<'a> {
             context.environment.state_dir.as_deref(),
             Box::new(context.observer),
         );
-        let mut recorder = Recorder::new(writer, Box::new(live));
-        recorder.join_windows(per_row);
         Ok(Session {
             plan,
             task,
@@ -230,12 +224,11 @@ impl<'a> Session<'a> {
             paths,
             clock,
             document,
-            recorder,
+            recorder: Recorder::new(writer, Box::new(live), per_row),
             instances,
             servers: Vec::new(),
             placement,
             clients_as_planned: None,
-            steering: None,
             host_settings: Vec::new(),
             board: None,
             keeps: Vec::new(),
@@ -254,22 +247,13 @@ impl<'a> Session<'a> {
             let folders = vec![self.directory.clone()];
             guard.watch(folders).fault().map_or(Ok(()), Err)?;
         }
-        if self.context.source.is_none() {
-            self.steering = Steering::set(
-                self.plan,
-                self.context.environment.state_dir.as_deref(),
-                self.context.observer,
-            )?;
-        }
-        self.document.packet_steering = self.steering.as_ref().map(|set| set.record.clone());
         let result = match deployment {
             Some(deployment) => {
                 self.with_servers(deployment).map_err(|failure| explain(failure, deployment))
             }
             None => self.with_own_servers(),
         };
-        // Restores the packet steering.
-        self.steering = None;
+        // Restores the earlier values.
         self.host_settings.clear();
         result
     }
@@ -447,7 +431,6 @@ impl<'a> Session<'a> {
             measured?;
         }
         self.verify_placement(deployment);
-        self.verify_steering();
         self.verify_host();
         self.save_progress()?;
         self.look_back_at_all(&mut controls, deployment, RECONNECT_LIMIT);

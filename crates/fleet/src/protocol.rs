@@ -7,7 +7,8 @@ use dyno_engine::load_source;
 use dyno_plan::{Plan, uri};
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{
-    Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord, StorageRecord,
+    Caveat, Environment, HostSettingRecord, PhaseRecord, PlacementRecord, ResourceUse,
+    StorageRecord,
 };
 use dyno_record::verdict::{Level, Verdict};
 use serde::de::DeserializeOwned;
@@ -223,9 +224,9 @@ pub(crate) struct StartedServers {
     /// CPUs that the servers share, if they were placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cpus: Option<u32>,
-    /// Packet steering of a network card while the servers run, if requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) packet_steering: Option<SteeringRecord>,
+    /// Settings of the host that were changed for the servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) host_settings: Vec<HostSettingRecord>,
     /// Deviations from the plan, by the server's number on the host.
     #[serde(default)]
     pub(crate) caveats: Vec<Caveat>,

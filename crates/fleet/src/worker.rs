@@ -32,7 +32,7 @@ use dyno_plan::Plan;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
 use dyno_record::names;
-use settings::HostSettings;
+use settings::AppliedSettings;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
     let result = secrets.and_then(|secrets| {
         let secrets = secrets.unwrap_or_default();
         let subjects = known_subjects(options);
-        let mut settings = HostSettings::new(options, context);
+        let mut settings = AppliedSettings::new(options, context);
         if !options.serve {
             // Before joining: the host facts in the record must include these changes.
             settings.apply(&subjects)?;

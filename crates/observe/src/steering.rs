@@ -9,23 +9,12 @@
 use crate::health::Health;
 use crate::host;
 use dyno_record::verdict::Action;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folder of the network interfaces.
 const INTERFACES: &str = "sys/class/net";
-
-/// The steering of one card.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Steering {
-    pub interface: String,
-    /// Ascending.
-    pub cpus: Vec<u64>,
-    /// One action per receive queue, in the order of the queues' numbers.
-    pub actions: Vec<Action>,
-}
 
 /// Why the packets of a card cannot be steered.
 #[derive(Debug, thiserror::Error)]
@@ -71,12 +60,12 @@ impl SteeringError {
     }
 }
 
-/// Computes the steering for `eth0`, which means all online CPUs, or `eth0=0-3`. Changes nothing.
+/// Actions that steer the packets of `eth0`, one per receive queue in their order, to all online CPUs, or `eth0=0-3`. Changes nothing.
 /// `root` is `/`, or a file tree that stands for a machine.
 ///
 /// # Errors
 /// [`SteeringError`].
-pub fn find(text: &str, root: &Path) -> Result<Steering, SteeringError> {
+pub fn find(text: &str, root: &Path) -> Result<Vec<Action>, SteeringError> {
     let (interface, list) = match text.split_once('=') {
         Some((interface, list)) => (interface, Some(list)),
         None => (text, None),
@@ -93,7 +82,7 @@ pub fn find(text: &str, root: &Path) -> Result<Steering, SteeringError> {
             None => return Err(SteeringError::Mask { path, text }),
         }
     }
-    Ok(Steering { interface: interface.to_owned(), cpus, actions })
+    Ok(actions)
 }
 
 fn cpus(list: Option<&str>, root: &Path) -> Result<Vec<u64>, SteeringError> {
@@ -104,8 +93,7 @@ fn cpus(list: Option<&str>, root: &Path) -> Result<Vec<u64>, SteeringError> {
     if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
         return Err(SteeringError::Offline { cpu: *cpu });
     }
-    let ascending: BTreeSet<u64> = wanted.into_iter().collect();
-    Ok(ascending.into_iter().collect())
+    Ok(wanted)
 }
 
 /// The files of the receive queues as absolute paths.
@@ -193,7 +181,7 @@ mod tests {
             Action::Write { path, value } => (path.display().to_string(), value.clone()),
             Action::Remount { .. } => panic!("{action:?}"),
         };
-        steering.actions.iter().map(pair).collect()
+        steering.iter().map(pair).collect()
     }
 
     #[test]
@@ -206,8 +194,6 @@ mod tests {
 
     #[test]
     fn list_of_cpus_limits_them() {
-        let steering = find("eth0=33,0-1", machine().root()).unwrap();
-        assert_eq!(steering.cpus, [0, 1, 33]);
         assert!(written("eth0=33,0-1").iter().all(|(_, value)| value == "02,00000003"));
     }
 

@@ -81,7 +81,6 @@ fn document() -> RunDocument {
         instances: Vec::new(),
         fleet: None,
         placement: None,
-        packet_steering: None,
         host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),

@@ -1,8 +1,8 @@
 //! Other hosts in `run.json`: the hosts of a fleet, and the machines of remote servers.
 
 use crate::model::{
-    Environment, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse, RunDocument, ServerRecord,
-    SteeringRecord, StorageRecord,
+    Environment, HostSettingRecord, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse,
+    RunDocument, ServerRecord, StorageRecord,
 };
 use crate::server::ServerMachine;
 use schemars::JsonSchema;
@@ -113,9 +113,9 @@ pub struct FleetServerRecord {
     /// Placement of all started servers on the host, stored at its first server: as planned, and as the kernel reported
     /// it after they had started.
     pub placement: Option<PlacementRecord>,
-    /// Distribution of a network card's packets over the host's CPUs while its servers ran, stored at its first server;
-    /// absent unless the plan asked for it.
-    pub packet_steering: Option<SteeringRecord>,
+    /// Settings of the host that were changed while its servers ran, stored at its first server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_settings: Vec<HostSettingRecord>,
     /// Storage of each data folder; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_storage: Vec<StorageRecord>,

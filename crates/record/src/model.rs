@@ -27,7 +27,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// One run: the content of `run.json` and of `dyno run --format json`.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunDocument {
     /// Format version.
     pub schema_version: u32,
@@ -54,8 +54,6 @@ pub struct RunDocument {
     pub fleet: Option<FleetRecord>,
     /// CPUs and memory of servers and clients: as planned, and as the kernel reported them.
     pub placement: Option<PlacementRecord>,
-    /// Distribution of a network card's packets over CPUs during the run, if the plan asked for it.
-    pub packet_steering: Option<SteeringRecord>,
     /// Settings of the kernel and of devices that were changed for the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_settings: Vec<HostSettingRecord>,
@@ -176,7 +174,7 @@ pub struct InstanceRecord {
 
 /// Placement of servers and clients on the machine.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementRecord {
     /// Requested placement.
     pub request: String,
@@ -216,31 +214,6 @@ pub struct PlannedNode {
     pub memory_bytes: u64,
 }
 
-/// Receive packet steering of a network card: set before the run, and restored after it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SteeringRecord {
-    pub interface: String,
-    /// CPUs that process received packets, ascending.
-    pub cpus: Vec<u64>,
-    /// Receive queues.
-    pub queues: Vec<SteeredQueue>,
-}
-
-/// A receive queue and its CPUs, as kernel CPU masks.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SteeredQueue {
-    /// Kernel file.
-    pub file: String,
-    /// Value before the run, which was restored.
-    pub before: String,
-    /// Value that was set, as read back.
-    pub set: String,
-    /// Value at the end of the run; absent if it could not be read, if the run ended before, or on a host of a fleet,
-    /// where it is read back only when it is set.
-    pub at_end: Option<String>,
-}
-
 /// A kernel or device setting in one file: set for the run, and restored after it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -253,7 +226,8 @@ pub struct HostSettingRecord {
     pub before: String,
     /// Value that was set, as read back.
     pub set: String,
-    /// Value at the end of the run; absent if it could not be read, or the run ended before.
+    /// Value at the end of the run; absent if it could not be read, if the run ended before, or on a host of a fleet,
+    /// where it is read back only when it is set.
     pub at_end: Option<String>,
 }
 
@@ -404,10 +378,11 @@ pub struct CollectionStatistics {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Still running, or killed: results up to the last interval are valid.
+    #[default]
     Running,
     /// All phases ended as planned.
     Complete,

@@ -289,7 +289,6 @@ mod tests {
             instances: Vec::new(),
             fleet: None,
             placement: None,
-            packet_steering: None,
             host_settings: Vec::new(),
             traces: Vec::new(),
             consumption: Vec::new(),

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::settings::StorageEngine;
-use crate::version::{EMBEDDED_VERSION, Program};
+use dyno_plan::model::StorageEngine;
+use dyno_plan::units::{Bytes, Span};
+
+use crate::version::EMBEDDED_VERSION;
 use crate::{ServerError, ServerOptions, ServerProgram};
 
 mod mongo;
 
+pub(crate) use mongo::check_version;
 pub use mongo::tls_arguments;
 
 const MIB: u64 = 1 << 20;
@@ -39,7 +42,7 @@ pub(crate) const HIDDEN_SETTINGS: &[&str] = &[
 ];
 
 /// How to call the server.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// Arguments after the name of the program.
     pub(crate) arguments: Vec<OsString>,
@@ -64,128 +67,83 @@ pub(crate) fn command_line(
     options: &ServerOptions,
     launch: Launch<'_>,
 ) -> Result<CommandLine, ServerError> {
-    let checked = Checked::new(options)?;
-    let mut line = match options.kind {
-        ServerProgram::Embedded => embedded(options, &checked, launch),
-        ServerProgram::Mongod => mongod(options, &checked, launch),
-        ServerProgram::Mongos => mongo::mongos(options, launch),
-    };
+    check(options)?;
+    let mut line = CommandLine::default();
+    match options.kind {
+        ServerProgram::Embedded => embedded(options, launch, &mut line),
+        ServerProgram::Mongod => mongod(options, launch, &mut line),
+        ServerProgram::Mongos => mongo::mongos(options, launch, &mut line),
+    }
     for (name, value) in [
-        ("auth", options.auth.to_string()),
+        ("auth", options.plan.auth.to_string()),
         ("program", options.program.display().to_string()),
         ("tls", options.security.tls.is_some().to_string()),
         ("version", launch.version.to_owned()),
     ] {
-        line.settings.insert(name.to_owned(), value);
+        line.know(name, value);
     }
     Ok(line)
 }
 
 /// Checks the settings alone, before creating folders or running programs.
 pub(crate) fn check(options: &ServerOptions) -> Result<(), ServerError> {
-    Checked::new(options).map(|_| ())
+    check_cache(options)?;
+    check_checkpoint(options)?;
+    mongo::check(options)
 }
 
-/// Checks the settings against the version and the edition of the program.
-pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
-    mongo::check_version(options, program)
-}
-
-/// The settings in the form that the server accepts.
-struct Checked {
-    cache_bytes: Option<u64>,
-    checkpoint_s: Option<u64>,
-}
-
-impl Checked {
-    fn new(options: &ServerOptions) -> Result<Checked, ServerError> {
-        check_compressor(options)?;
-        mongo::check(options)?;
-        Ok(Checked {
-            cache_bytes: checked_cache(options)?,
-            checkpoint_s: checked_checkpoint(options)?,
-        })
-    }
-}
-
-fn check_compressor(options: &ServerOptions) -> Result<(), ServerError> {
-    let known: &[&str] = match options.kind {
-        ServerProgram::Embedded => &["lz4", "zlib", "none"],
-        ServerProgram::Mongod | ServerProgram::Mongos => &["snappy", "zlib", "zstd", "none"],
+/// Both programs refuse smaller caches.
+fn check_cache(options: &ServerOptions) -> Result<(), ServerError> {
+    let smallest = match options.kind {
+        ServerProgram::Embedded => Bytes(MIB),
+        ServerProgram::Mongod | ServerProgram::Mongos => Bytes(256 * MIB),
     };
-    match options.block_compressor.as_deref() {
-        Some(name) if !known.contains(&name) => Err(refuse(
-            options,
-            "server.block_compressor",
-            name,
-            format!("supported values are {}", known.join(", ")),
-        )),
+    match options.cache {
+        Some(cache) if cache < smallest => {
+            let reason = format!("the smallest cache is {} MiB", smallest.0 / MIB);
+            Err(refuse(options, "server.cache", cache, reason))
+        }
         _ => Ok(()),
     }
 }
 
-fn checked_cache(options: &ServerOptions) -> Result<Option<u64>, ServerError> {
-    // Both programs refuse smaller caches; `mongod` counts in GB and truncates to whole MiB.
-    let smallest = match options.kind {
-        ServerProgram::Embedded => MIB,
-        ServerProgram::Mongod | ServerProgram::Mongos => 256 * MIB,
-    };
-    let Some(cache) = options.cache else {
-        return Ok(None);
-    };
-    if cache.0 < smallest {
-        return Err(refuse(
-            options,
-            "server.cache",
-            cache.0,
-            format!("the smallest cache is {} MiB", smallest / MIB),
-        ));
+fn check_checkpoint(options: &ServerOptions) -> Result<(), ServerError> {
+    match options.plan.checkpoint_interval {
+        Some(Span(interval)) if interval.as_secs() == 0 || interval.subsec_nanos() != 0 => {
+            Err(refuse(
+                options,
+                "server.checkpoint_interval",
+                format!("{} s", interval.as_secs_f64()),
+                "it must be a whole number of seconds, at least 1",
+            ))
+        }
+        _ => Ok(()),
     }
-    Ok(Some(match options.kind {
-        ServerProgram::Embedded => cache.0,
-        ServerProgram::Mongod | ServerProgram::Mongos => cache.0 / MIB * MIB,
-    }))
 }
 
-fn checked_checkpoint(options: &ServerOptions) -> Result<Option<u64>, ServerError> {
-    let Some(interval) = options.checkpoint_interval else {
-        return Ok(None);
-    };
-    let seconds = interval.0.as_secs();
-    if seconds == 0 || interval.0.subsec_nanos() != 0 {
-        return Err(refuse(
-            options,
-            "server.checkpoint_interval",
-            format!("{} s", interval.0.as_secs_f64()),
-            "it must be a whole number of seconds, at least 1",
-        ));
-    }
-    Ok(Some(seconds))
-}
-
-fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> CommandLine {
+fn embedded(options: &ServerOptions, launch: Launch<'_>, line: &mut CommandLine) {
     // This version prints these defaults with `--help`.
     let known = |default: &str| match launch.version {
         EMBEDDED_VERSION => default.to_owned(),
         _ => SERVER_DEFAULT.to_owned(),
     };
-    let mut line = Builder::default();
+    let plan = &options.plan;
     line.pair("--config", launch.empty_config);
     line.pair("--host", options.listen.to_string());
     line.pair("--port", launch.port.to_string());
     line.pair("--storage-path", launch.data_dir);
     line.flag("--standalone");
-    line.setting("--cache-size", "cache_bytes", checked.cache_bytes, known("4294967296"));
-    let compressor = options.block_compressor.as_ref();
+    let cache = options.cache.map(|cache| cache.0);
+    line.setting("--cache-size", "cache_bytes", cache, known("4294967296"));
+    let compressor = plan.block_compressor.as_ref();
     line.setting("--block-compressor", "block_compressor", compressor, known("lz4"));
-    line.setting(
-        "--checkpoint-seconds",
-        "checkpoint_interval_s",
-        checked.checkpoint_s,
-        known("60"),
-    );
-    line.switch("--sync-on-commit", "sync_on_commit", options.sync_on_commit);
-    if options.auth {
+    let checkpoint = plan.checkpoint_interval.map(|interval| interval.0.as_secs());
+    line.setting("--checkpoint-seconds", "checkpoint_interval_s", checkpoint, known("60"));
+    if plan.durable_writes {
+        line.flag("--sync-on-commit");
+    }
+    line.know("sync_on_commit", plan.durable_writes.to_string());
+    if plan.auth {
         line.flag("--auth");
     }
     if let Some(tls) = &options.security.tls {
@@ -196,21 +154,20 @@ fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> C
             line.flag("--tls-require-client-cert");
         }
     }
-    line.0
 }
 
-fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> CommandLine {
-    let mut line = Builder::default();
-    mongo::bind(options, &mut line);
+fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut CommandLine) {
+    let plan = &options.plan;
+    mongo::bind(options, line);
     line.pair("--port", launch.port.to_string());
     line.pair("--dbpath", launch.data_dir);
     // A socket file in /tmp would outlive a killed server.
     line.flag("--nounixsocket");
-    let in_memory = options.mongod.storage_engine == StorageEngine::InMemory;
+    let in_memory = plan.storage_engine == Some(StorageEngine::InMemory);
     let cache = if in_memory { "--inMemorySizeGB" } else { "--wiredTigerCacheSizeGB" };
-    match checked.cache_bytes {
-        // Whole MiB are exact in a double, and `Display` writes the shortest text that parses to
-        // the same value.
+    // `mongod` counts in GB and truncates to whole MiB, which are exact in a double; `Display` writes
+    // the shortest text that parses to the same value.
+    match options.cache.map(|cache| cache.0 / MIB * MIB) {
         Some(bytes) => {
             line.pair(cache, (bytes as f64 / GIB).to_string());
             line.know("cache_bytes", bytes.to_string());
@@ -223,16 +180,16 @@ fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> Com
         line.setting(
             "--wiredTigerCollectionBlockCompressor",
             "block_compressor",
-            options.block_compressor.as_ref(),
+            plan.block_compressor.as_ref(),
             "snappy".to_owned(),
         );
-        line.setting("--syncdelay", "checkpoint_interval_s", checked.checkpoint_s, "60".to_owned());
+        let checkpoint = plan.checkpoint_interval.map(|interval| interval.0.as_secs());
+        line.setting("--syncdelay", "checkpoint_interval_s", checkpoint, "60".to_owned());
     }
-    if options.auth {
+    if plan.auth {
         line.flag("--auth");
     }
-    mongo::mongod(options, launch, &mut line);
-    line.0
+    mongo::mongod(options, launch, line);
 }
 
 fn refuse(
@@ -249,27 +206,18 @@ fn refuse(
     }
 }
 
-/// Collects arguments together with the settings that they express.
-struct Builder(CommandLine);
-
-impl Default for Builder {
-    fn default() -> Self {
-        Builder(CommandLine { arguments: Vec::new(), settings: BTreeMap::new() })
-    }
-}
-
-impl Builder {
+impl CommandLine {
     fn flag(&mut self, name: &str) {
-        self.0.arguments.push(name.into());
+        self.arguments.push(name.into());
     }
 
     fn pair(&mut self, name: &str, value: impl Into<OsString>) {
         self.flag(name);
-        self.0.arguments.push(value.into());
+        self.arguments.push(value.into());
     }
 
     fn know(&mut self, setting: &str, value: String) {
-        self.0.settings.insert(setting.to_owned(), value);
+        self.settings.insert(setting.to_owned(), value);
     }
 
     fn setting(
@@ -286,13 +234,6 @@ impl Builder {
             }
             None => self.know(setting, default),
         }
-    }
-
-    fn switch(&mut self, name: &str, setting: &str, on: bool) {
-        if on {
-            self.flag(name);
-        }
-        self.know(setting, on.to_string());
     }
 }
 

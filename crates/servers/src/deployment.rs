@@ -15,7 +15,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,13 +41,13 @@ mod secrets;
 mod sharding;
 pub(crate) mod uri;
 
-pub use layout::{FolderMapping, Instance, InstanceKind, instances};
-pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
+pub use layout::{Instance, InstanceKind, instances};
+pub use options::{DeploymentOptions, Namespace};
 pub use planning::planned_caches;
 pub use secrets::{GivenSecrets, MemberKey};
 
 use assemble::StepContext;
-use planning::{check_elsewhere, check_programs, planned, planned_folders};
+use planning::{check_programs, planned};
 use secrets::Secrets;
 use uri::ConnectionMode;
 
@@ -142,32 +141,21 @@ impl Deployment {
         check_programs(topology, &planned(topology, options)?)
     }
 
-    /// Like [`check`](Deployment::check) for servers on other machines, about which nothing is
-    /// known here: checks topology, settings, and the number of data folders. With `over_machines`
-    /// each member has its own machine.
-    ///
-    /// # Errors
-    /// [`ServerError`], like a start there.
-    pub fn check_elsewhere(
+    /// A deployment without servers.
+    fn new(
         topology: &Topology,
         options: &DeploymentOptions,
-        over_machines: bool,
-    ) -> Result<(), ServerError> {
-        topology.check()?;
-        check_elsewhere(topology, options, over_machines)
-    }
-
-    /// The data folder of each server with data, in the order of their start, whether it exists or
-    /// not. With `member` only this member's folder, whose machine has no other.
-    ///
-    /// # Errors
-    /// [`ServerError::TooFewFolders`].
-    pub fn planned_folders(
-        topology: &Topology,
-        options: &DeploymentOptions,
-        member: Option<usize>,
-    ) -> Result<Vec<PathBuf>, ServerError> {
-        planned_folders(topology, options, member)
+        needs_key: bool,
+    ) -> Result<Deployment, ServerError> {
+        Ok(Deployment {
+            topology: topology.clone(),
+            members: Vec::new(),
+            secrets: Secrets::make(options, needs_key)?,
+            require_client_certificate: options.is_mutual(),
+            program: options.server.kind.executable(),
+            set_hosts: Vec::new(),
+            step_limit: options.step_limit,
+        })
     }
 
     /// Starts all servers of `topology` and joins them.
@@ -186,16 +174,7 @@ impl Deployment {
         topology.check()?;
         let planned = planned(topology, options)?;
         let needs_key = planned.iter().any(|(instance, _)| instance.set.is_some());
-        let mut deployment = Deployment {
-            topology: topology.clone(),
-            members: Vec::new(),
-            secrets: Secrets::make(options, needs_key)?,
-            require_client_certificate: options.encryption
-                == Encryption::On { require_client_certificate: true },
-            program: options.server.kind.executable(),
-            set_hosts: Vec::new(),
-            step_limit: options.step_limit,
-        };
+        let mut deployment = Deployment::new(topology, options, needs_key)?;
         let mut context = StepContext { admin, interrupted, limit: options.step_limit };
         deployment.assemble(planned, options, &mut context)?;
         Ok(deployment)
@@ -418,8 +397,7 @@ fn member_error(name: &str, source: ServerError) -> ServerError {
 fn secured(server: &mut ServerOptions, secrets: &Secrets, options: &DeploymentOptions) {
     server.security = Security {
         tls: secrets.tls.clone(),
-        require_client_certificate: options.encryption
-            == Encryption::On { require_client_certificate: true },
+        require_client_certificate: options.is_mutual(),
         key_file: match server.role {
             crate::ServerRole::Standalone => None,
             _ => secrets.key_file.clone(),

@@ -38,9 +38,8 @@ pub use cache::{CacheDemand, CacheShares, MemoryShare, cache_shares, smallest_sh
 pub use command_line::tls_arguments;
 pub use death_signal::set_death_signal;
 pub use deployment::{
-    Adjust, Deployment, DeploymentOptions, Encryption, EndedMember, FolderMapping, GivenSecrets,
-    Instance, InstanceKind, Member, MemberKey, MemberSettings, Namespace, instances,
-    planned_caches,
+    Deployment, DeploymentOptions, EndedMember, GivenSecrets, Instance, InstanceKind, Member,
+    MemberKey, MemberSettings, Namespace, instances, planned_caches,
 };
 pub use dyno_plan::topology::{
     Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
@@ -59,7 +58,7 @@ pub use memory_file::MemoryFile;
 pub use options::{DataDir, ServerOptions, ServerProgram};
 pub use secret::{random_credentials, random_text, user_command};
 pub use server::{RunningServer, Stopped, start};
-pub use settings::{MongodSettings, Security, ServerRole, StorageEngine};
+pub use settings::{Security, ServerRole};
 pub use tls::{Authority, Certificates, Identity, TlsFiles};
 pub use version::{EMBEDDED_VERSION, Edition, Program, program_version};
 pub use watchdog::{FolderWatchdog, GroupWatchdog};

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dyno_plan::model::{ServerKind, ServerPlan};
-use dyno_plan::units::{Bytes, Span};
+use dyno_plan::units::Bytes;
 
 use crate::ServerError;
 use crate::placement::InstancePlacement;
-use crate::settings::{MongodSettings, Security, ServerRole};
+use crate::settings::{Security, ServerRole};
 
 /// Time limit for a server to stop: with kept data it may have a large checkpoint to write.
 const KEPT_STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -66,18 +66,15 @@ pub struct ServerOptions {
     /// [`locate_mongod`](crate::locate_mongod).
     pub program: PathBuf,
     pub data_dir: DataDir,
+    /// Compressors, journal, checkpoints, parameters and security as in a plan. Cache, addresses and
+    /// role are fields of their own, because they differ between the servers of a deployment.
+    pub plan: ServerPlan,
     /// File for the server's standard output and standard error. Its folder is created if missing;
     /// an existing file is appended to.
     pub log_path: PathBuf,
     /// Cache of the storage engine; the server's default if absent. At least 1 MiB for the embedded
     /// server, 256 MiB for `mongod`; `mongod` rounds down to a whole MiB.
     pub cache: Option<Bytes>,
-    /// Block compressor of new collections; the server's default if absent.
-    pub block_compressor: Option<String>,
-    /// Flush the log on every commit. Embedded server only.
-    pub sync_on_commit: bool,
-    /// Time between checkpoints in whole seconds; the server's default if absent.
-    pub checkpoint_interval: Option<Span>,
     /// Address of this machine on which the server accepts connections, or the unspecified address
     /// for all of them. A `mongod` listens on loopback as well.
     pub listen: IpAddr,
@@ -85,14 +82,10 @@ pub struct ServerOptions {
     pub advertise: Option<String>,
     /// TCP port on that address; 0 selects a free one.
     pub port: u16,
-    /// Whether clients must authenticate.
-    pub auth: bool,
     /// CPUs and memory of the process; inherited from us if absent.
     pub placement: Option<InstancePlacement>,
     /// Role in its deployment.
     pub role: ServerRole,
-    /// Settings that only `mongod` has.
-    pub mongod: MongodSettings,
     /// Encryption, and trust between members.
     pub security: Security,
     /// Parent of a temporary data folder; removed with the last folder in it.
@@ -106,8 +99,7 @@ pub struct ServerOptions {
 impl ServerOptions {
     /// Options with the settings of a plan, a free port, no placement and two minutes as the limit
     /// of the start. The limit of the stop is one minute with kept data and ten seconds otherwise.
-    /// Topology, encryption and several data folders are part of
-    /// [`DeploymentOptions`](crate::DeploymentOptions).
+    /// The topology is an argument of [`Deployment::start`](crate::Deployment::start).
     ///
     /// # Errors
     /// [`ServerError::NothingToStart`] if the plan uses a running server, or does not specify the
@@ -133,17 +125,13 @@ impl ServerOptions {
             program,
             data_dir,
             log_path,
+            plan: plan.clone(),
             cache: plan.cache_bytes(),
-            block_compressor: plan.block_compressor.clone(),
-            sync_on_commit: plan.durable_writes && kind == ServerProgram::Embedded,
-            checkpoint_interval: plan.checkpoint_interval,
             listen: plan.listen_address(),
             advertise: plan.advertise.clone(),
             port: 0,
-            auth: plan.auth,
             placement: None,
             role: ServerRole::Standalone,
-            mongod: MongodSettings::from_plan(plan),
             security: Security::default(),
             empty_parent: None,
             start_limit: Duration::from_secs(120),
@@ -155,7 +143,7 @@ impl ServerOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::units::CacheSize;
+    use dyno_plan::units::{CacheSize, Span};
 
     #[test]
     fn plan_gives_its_settings_and_its_kind() {
@@ -175,8 +163,7 @@ mod tests {
         .unwrap();
         assert_eq!(options.kind, ServerProgram::Mongod);
         assert_eq!(options.cache, Some(Bytes(1 << 30)));
-        assert_eq!(options.block_compressor.as_deref(), Some("zstd"));
-        assert_eq!(options.checkpoint_interval, Some(Span::from_secs(30)));
+        assert_eq!(options.plan, plan);
         assert_eq!(options.port, 0);
     }
 

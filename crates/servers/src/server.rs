@@ -101,9 +101,9 @@ pub fn start(
     })
 }
 
-/// The checks of [`start`] that create nothing, for a program with a known version.
+/// Checks of [`start`] that create nothing, for a program with a known version and checked
+/// settings.
 pub(crate) fn check(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
-    command_line::check(options)?;
     command_line::check_version(options, program)?;
     check_folder(options).map(drop)
 }

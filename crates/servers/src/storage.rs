@@ -14,7 +14,7 @@ mod fio;
 mod program;
 mod throttle;
 
-pub use capacity::{Counting, DeviceCapacity, DeviceDone};
+pub use capacity::{Counting, DeviceDone};
 pub use device::BlockDevice;
 pub use error::StorageError;
 pub use fio::{MEASURING, StorageLimits, can_measure};
@@ -290,11 +290,6 @@ impl PreparedStorage {
     /// Total size of all devices.
     pub fn bytes(&self) -> u64 {
         self.devices.iter().map(|device| device.block.bytes).sum()
-    }
-
-    /// Mount point.
-    fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// The folder for the servers' data, which the servers create.

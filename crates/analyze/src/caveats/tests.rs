@@ -87,7 +87,6 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         instances: Vec::new(),
         fleet: None,
         placement: None,
-        packet_steering: None,
         host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),

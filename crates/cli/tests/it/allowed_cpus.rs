@@ -159,7 +159,7 @@ fn the_bound_follows_the_cpus_of_a_mongod_and_the_client() {
 
 #[test]
 fn server_cpu_is_known_to_a_user_without_server_status() {
-    let Some(server) = or_skip(mongod_with(|options| options.auth = true)) else {
+    let Some(server) = or_skip(mongod_with(|options| options.plan.auth = true)) else {
         return;
     };
     let address = server.address();

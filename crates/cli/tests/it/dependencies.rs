@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("record", &[&["plan"]]),
     ("wire", &[]),
     // Crates that measure.
-    ("servers", &[&["plan", "wire"]]),
+    ("servers", &[&["plan", "record", "wire"]]),
     ("load", &[&["plan", "record", "wire"]]),
     ("observe", &[&["plan", "record"]]),
     ("trace", &[&["plan", "record"]]),

@@ -200,7 +200,7 @@ fn data_dir_is_kept_after_the_run() {
 
 #[test]
 fn wrong_credentials_are_refused_without_printing_them() {
-    let Some(server) = or_skip(embedded_with(|options| options.auth = true)) else {
+    let Some(server) = or_skip(embedded_with(|options| options.plan.auth = true)) else {
         return;
     };
     let bench = Bench::new();

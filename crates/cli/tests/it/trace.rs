@@ -309,9 +309,9 @@ fn files_of_a_mongod_are_known_by_their_collections_and_indexes() {
     // The server writes diagnostic data more often than by default, so that a short trace includes it.
     let often = ("diagnosticDataCollectionPeriodMillis", "100");
     let server = dyno_testkit::mongod_with(|options| {
-        let parameters = &mut options.mongod.parameters;
+        let parameters = &mut options.plan.parameters;
         parameters.insert(often.0.into(), often.1.into());
-        options.checkpoint_interval = Some(dyno_plan::units::Span::from_secs(1));
+        options.plan.checkpoint_interval = Some(dyno_plan::units::Span::from_secs(1));
     });
     let Some(server) = or_skip(server) else {
         return;

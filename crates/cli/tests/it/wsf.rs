@@ -290,7 +290,10 @@ fn packet_steering_is_restored_however_a_run_ends() {
     let uri = responder.uri();
     let card = format!("lo={}", other_cpu());
     if !may_steer() {
-        bench.dyno(&reads(&uri, &["--operations", "10", "--rps", &card])).expect(3).says("`lo`");
+        bench
+            .dyno(&reads(&uri, &["--operations", "10", "--rps", &card]))
+            .expect(3)
+            .says("/net/lo/");
         return;
     }
     let before = steered();
@@ -300,7 +303,7 @@ fn packet_steering_is_restored_however_a_run_ends() {
     let options = ["--operations", "100", "--rps", &card, "--format", "json"];
     let document = bench.dyno(&reads(&uri, &options)).expect(0).json();
     assert_eq!(steered(), before);
-    let queue = &document["packet_steering"]["queues"][0];
+    let queue = &document["host_settings"][0];
     assert_eq!(queue["file"], LO);
     assert_eq!(queue["before"], before.as_str());
     assert_ne!(queue["set"], before.as_str());
@@ -326,5 +329,6 @@ fn packet_steering_is_restored_however_a_run_ends() {
     assert_eq!(steered(), before);
     assert!(!journal.exists());
     let report = bench.dyno(&["report", "killed", "--format", "json"]);
-    assert_eq!(report.expect(0).json()["packet_steering"]["interface"], "lo");
+    let report = report.expect(0).json();
+    assert_eq!(report["host_settings"][0]["name"], "receive_packet_steering");
 }

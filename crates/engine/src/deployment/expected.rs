@@ -81,7 +81,7 @@ fn unseen(plan: &Plan, paths: &ServerPaths<'_>) -> Result<DeploymentOptions, Err
     let log = paths.folder.join("server-logs").join("server.raw.log");
     let folder = paths.data_dir(plan);
     let server = ServerOptions::from_plan(&plan.server, program.clone(), folder, log)?;
-    let mut options = DeploymentOptions::from_plan(&plan.server, server);
+    let mut options = DeploymentOptions::new(server);
     options.router = Some(program);
     options.collection = Some(namespace(plan));
     Ok(options)

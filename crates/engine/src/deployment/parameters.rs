@@ -3,8 +3,8 @@
 //! that were already running, so that `dyno doctor --revert` can restore them if this program was
 //! killed.
 
-use super::DeploymentUnderTest;
 use super::engine_configuration;
+use super::{DeploymentUnderTest, WatchedServer};
 use crate::context::Context;
 use crate::doctor::changes::Changes;
 use crate::doctor::journal;
@@ -13,7 +13,6 @@ use crate::doctor::parameters::{
 };
 use crate::doctor::step::{Step, Ways};
 use crate::error::{Error, Kind};
-use crate::run::observation::WatchedServer;
 use bson::{Bson, Document, doc};
 use dyno_analyze::experiment::conditions::changed_setting;
 use dyno_load::connect::{Control, ControlError};

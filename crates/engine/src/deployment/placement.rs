@@ -97,9 +97,8 @@ impl HostPlacement {
             instances: texts(&self.placement.instances),
             clients: texts(&self.placement.clients),
             notes: self.placement.notes.iter().map(ToString::to_string).collect(),
-            achieved: Vec::new(),
-            clients_as_planned: None,
             machine: Some(planned_machine(&self.machine)),
+            ..PlacementRecord::default()
         };
         let mut caveats = Vec::new();
         for (number, (process, place)) in placed {

@@ -2,14 +2,13 @@
 //! connection string, with a connection for set-up commands.
 
 use crate::deployment::locality;
-use crate::doctor::subject;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_load::backend::{self, driver::DriverTarget};
 use dyno_load::connect::{CancelCheck, Connector, Control, TopologyKind};
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
-use dyno_observe::doctor::{Product, ServerFacts, Subject, network};
+use dyno_observe::doctor::{Product, RoundTrip, ServerFacts, Subject, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
 use dyno_plan::task::Remote;
@@ -168,12 +167,8 @@ impl ServerUnderTest {
                 .clone()
                 .unwrap_or_else(|| SERVER_DEFAULT.into()),
             settings: facts.settings,
-            members: Vec::new(),
-            documents: None,
-            data_bytes: None,
-            storage_bytes: None,
-            round_trip_us: None,
             machine: self.machine(control, &topology.kind)?,
+            ..ServerRecord::default()
         };
         if let Some(started) = &self.started {
             describe_started(started, plan, &mut record);
@@ -283,7 +278,7 @@ impl ServerUnderTest {
         ServerFacts {
             product: match record.kind.as_str() {
                 "embedded" => Product::Embedded,
-                _ => subject::product_of(record.product.as_deref()),
+                _ => product_of(record.product.as_deref()),
             },
             version: record.version.clone(),
             storage_engine: record.storage_engine.clone(),
@@ -292,7 +287,7 @@ impl ServerUnderTest {
             address,
             cache_bytes: record.cache_bytes,
             authentication: probe::requires_password(&self.target),
-            round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
+            round_trip: round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
             available_connections: prepare::available_connections(control).ok().flatten(),
             tracing: prepare::active_tracing(control, &record.settings).ok().flatten(),
             instances,
@@ -319,13 +314,30 @@ pub(crate) fn connector_to(
 
 /// Refuses durable writes on a running server that acknowledges them too early.
 pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
-    if !plan.server.waits_for_journal() || subject::product_of(product) != Product::Embedded {
+    if !plan.server.waits_for_journal() || product_of(product) != Product::Embedded {
         return Ok(());
     }
     let text = "`server.durable_writes` is not possible with this server: the embedded server acknowledges `journal=true` before the write is on its disk";
     Err(Error::new(Kind::BadInput, text).with_hint(
         "start it with `--sync-on-commit` and leave `server.durable_writes` out, or let `dyno` start it",
     ))
+}
+
+/// Product by the name in the server's build information.
+pub fn product_of(product: Option<&str>) -> Product {
+    match product {
+        Some(name) if name.starts_with("secantus") => Product::Embedded,
+        Some(name) if !name.starts_with("MongoDB") && name != "psmdb" => {
+            Product::Other(name.to_owned())
+        }
+        _ => Product::MongoDb,
+    }
+}
+
+/// Times empty commands; `None` if the server does not answer them.
+pub fn round_trip(control: &mut Control, count: usize, limit: Duration) -> Option<RoundTrip> {
+    let times = probe::round_trips(control, count, limit).ok()?;
+    Some(RoundTrip { count: times.count, median_us: times.median_us, p99_us: times.p99_us })
 }
 
 /// Address of a member in the form `host:port`.

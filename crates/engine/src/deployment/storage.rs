@@ -4,18 +4,16 @@
 use crate::context::Context;
 use crate::deployment::server::ServerPaths;
 use crate::error::{Error, Kind};
-use crate::run::collection::planned_bytes;
 use dyno_observe::Device;
 use dyno_plan::Plan;
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{DataPlan, ServerPlan};
 use dyno_plan::storage::{Device as Named, Storage};
 use dyno_plan::units::Bytes;
 use dyno_record::disk::DiskCapacity;
 use dyno_record::model::{Environment, StorageRecord};
-use dyno_record::storage::{PreparedStorageRecord, StorageLimitsRecord};
+use dyno_record::storage::PreparedStorageRecord;
 use dyno_servers::storage::{
-    self, DeviceCapacity, DeviceDone, MEASURING, PreparedStorage, StorageError, StorageLimits,
-    Throttle,
+    self, DeviceDone, MEASURING, PreparedStorage, StorageError, StorageLimits, Throttle,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,20 +25,13 @@ use std::time::Duration;
 /// Mount folder, next to the server logs.
 const FOLDER: &str = "server-storage";
 
-/// Measured storage by setting. An experiment makes the same storage for each run and measures it
-/// only before the first: the device stays the same, and the time is better spent on the server.
-static MEASURED: Mutex<BTreeMap<String, Measured>> = Mutex::new(BTreeMap::new());
+/// Measured storage by setting and devices. An experiment makes the same storage for each run and
+/// measures it only before the first: the device stays the same, and the time is better spent on the
+/// server. Other loop devices are measured again.
+static MEASURED: Mutex<BTreeMap<(String, Vec<String>), Measured>> = Mutex::new(BTreeMap::new());
 
 /// Measured storage, or why it was not measured.
-type Measured = Result<MeasuredStorage, String>;
-
-/// Measured limits, and the device names at that time: each time the storage is made, other loop
-/// devices may be free.
-#[derive(Clone, Debug)]
-struct MeasuredStorage {
-    limits: StorageLimits,
-    devices: Vec<String>,
-}
+type Measured = Result<StorageLimits, String>;
 
 /// See the module.
 #[derive(Debug)]
@@ -84,6 +75,13 @@ impl Drop for LaterThrottle {
         // The thread holds the storage until it has ended.
         let _ = self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// Size of this many documents of a data set, without keys and field names; `None` if the lengths
+/// follow a histogram.
+pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
+    let document = data.mean_document_bytes()?;
+    Some(documents.saturating_mul(document))
 }
 
 /// Data folder of servers on prepared storage; `None` if the plan has none.
@@ -203,16 +201,13 @@ impl StorageUnderTest {
         };
         note(&format!("preparing storage: {setting}"));
         let prepared = PreparedStorage::prepare(setting, &paths.folder.join(FOLDER), interrupted)?;
-        let measured = measured(setting, &prepared, note, interrupted)?;
-        let (measured, not_measured) = match measured {
-            Ok(measured) => (Some(measured), None),
-            Err(reason) => (None, Some(reason)),
-        };
         let devices = prepared.member_paths();
-        let capacities = measured.as_ref().map(|found| found.capacities(&devices));
-        let mut capacities = capacities.unwrap_or_default();
-        let limits = measured.map(|found| found.limits);
-        let mut no_capacity = limits.as_ref().and_then(|found| found.no_capacity.clone());
+        let measured = measured(setting, &prepared, note, interrupted)?;
+        let not_measured = measured.as_ref().err().cloned();
+        let (limits, mut capacities, mut no_capacity) = match measured {
+            Ok(found) => (Some(found.performance), found.capacities, found.no_capacity),
+            Err(_) => (None, BTreeMap::new(), None),
+        };
         // A limit that starts later does not bound the whole run; its devices' own capacity does.
         if let Some(per_s) = prepared.limit_per_s() {
             let limited = dyno_observe::devices_at_end(&prepared.data()).into_iter();
@@ -231,11 +226,7 @@ impl StorageUnderTest {
                 devices,
                 size_bytes: prepared.bytes(),
                 no_capacity,
-                limits: limits.map(|found| StorageLimitsRecord {
-                    random_reads_per_s: found.random_reads_per_s,
-                    synced_writes_per_s: found.synced_writes_per_s,
-                    measured_by: found.measured_by,
-                }),
+                limits,
                 not_measured,
             },
             prepared: Arc::new(prepared),
@@ -301,7 +292,7 @@ fn measured(
     note: &dyn Fn(&str),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Measured, Error> {
-    let key = setting.to_string();
+    let key = (setting.to_string(), prepared.member_paths());
     let known = || MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&key) {
         return Ok(known.clone());
@@ -316,7 +307,7 @@ fn measured(
             if let Some(reason) = &limits.no_capacity {
                 note(&format!("the storage may be able to do more than was measured: {reason}"));
             }
-            Ok(MeasuredStorage { limits, devices: prepared.member_paths() })
+            Ok(limits)
         }
         Err(StorageError::Interrupted) => return Err(StorageError::Interrupted.into()),
         Err(StorageError::NoProgram { .. }) => Err(NO_FIO.to_owned()),
@@ -343,30 +334,6 @@ fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
         })
     });
     done.collect()
-}
-
-impl MeasuredStorage {
-    /// Capacity of each device, by its current name.
-    fn capacities(&self, now: &[String]) -> BTreeMap<String, DiskCapacity> {
-        let same = |of: &DeviceCapacity| {
-            let place = self.devices.iter().position(|path| name(path) == of.name);
-            // Members of a volume keep their names.
-            place.map_or(of.name.clone(), |place| name(&now[place]).to_owned())
-        };
-        let capacities = self.limits.capacities.iter().map(|one| {
-            let capacity = DiskCapacity {
-                read_per_s: one.read_per_s,
-                write_per_s: one.write_per_s,
-                read_bytes_per_s: one.read_bytes_per_s,
-                write_bytes_per_s: one.write_bytes_per_s,
-                flush_per_s: one.flush_per_s,
-                uncertainty_ratio: one.uncertainty_ratio,
-                limit_per_s: None,
-            };
-            (same(one), capacity)
-        });
-        capacities.collect()
-    }
 }
 
 /// Adds the planned limit, whether or not the devices were measured. It applies to the devices
@@ -409,12 +376,11 @@ fn name(path: &str) -> &str {
 /// Removes request rates of hard disks as limits and gives the reason: they serve adjacent requests
 /// much faster than random ones.
 fn forget_requests(limits: &mut StorageLimits, hard_disks: &[String]) {
-    for capacity in &mut limits.capacities {
-        if hard_disks.contains(&capacity.name) {
+    for (name, capacity) in &mut limits.capacities {
+        if hard_disks.contains(name) {
             (capacity.read_per_s, capacity.write_per_s) = (None, None);
             let reason = format!(
-                "`{}` is a hard disk, which serves adjacent requests faster than random ones",
-                capacity.name
+                "`{name}` is a hard disk, which serves adjacent requests faster than random ones"
             );
             add_reason(&mut limits.no_capacity, &reason);
         }
@@ -436,26 +402,18 @@ impl From<StorageError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::storage::StorageLimitsRecord;
 
-    fn measured() -> MeasuredStorage {
-        let capacity = |name: &str, read_per_s| DeviceCapacity {
-            name: name.to_owned(),
-            read_per_s: Some(read_per_s),
-            ..DeviceCapacity::default()
+    fn measured() -> StorageLimits {
+        let capacity = |name: &str, read_per_s| {
+            let read_per_s = Some(read_per_s);
+            (name.to_owned(), DiskCapacity { read_per_s, ..DiskCapacity::default() })
         };
-        MeasuredStorage {
-            limits: StorageLimits {
-                random_reads_per_s: 1.0,
-                synced_writes_per_s: 1.0,
-                capacities: vec![
-                    capacity("loop3", 3.0),
-                    capacity("loop4", 4.0),
-                    capacity("sdb", 5.0),
-                ],
-                no_capacity: None,
-                measured_by: "fio".to_owned(),
-            },
-            devices: vec!["/dev/loop3".to_owned(), "/dev/loop4".to_owned()],
+        StorageLimits {
+            performance: StorageLimitsRecord::default(),
+            capacities: [capacity("loop3", 3.0), capacity("loop4", 4.0), capacity("sdb", 5.0)]
+                .into(),
+            no_capacity: None,
         }
     }
 
@@ -466,21 +424,8 @@ mod tests {
     }
 
     #[test]
-    fn capacity_follows_its_member_to_another_device() {
-        let now = ["/dev/loop7".to_owned(), "/dev/loop3".to_owned()];
-        let found = measured().capacities(&now);
-        let expected = [
-            ("loop3", Some(4.0)),
-            ("loop7", Some(3.0)),
-            // Below a volume.
-            ("sdb", Some(5.0)),
-        ];
-        assert_eq!(reads(&found), expected);
-    }
-
-    #[test]
     fn limit_applies_to_each_device_even_if_nothing_was_measured() {
-        let mut found = measured().capacities(&measured().devices);
+        let mut found = measured().capacities;
         let ends = ["loop3", "loop9"].map(str::to_owned);
         let named = ["/dev/loop3", "/dev/loop9"].map(str::to_owned);
         let reason = add_limit(500, ends.to_vec(), &named, &mut found);
@@ -493,7 +438,7 @@ mod tests {
 
     #[test]
     fn limit_of_an_array_does_not_apply_to_its_members() {
-        let mut found = measured().capacities(&measured().devices);
+        let mut found = measured().capacities;
         let before = found.clone();
         let ends = ["sdb", "sdc"].map(str::to_owned).to_vec();
         let reason = add_limit(500, ends, &["/dev/md0".to_owned()], &mut found);
@@ -503,12 +448,12 @@ mod tests {
 
     #[test]
     fn random_requests_do_not_limit_a_hard_disk() {
-        let mut limits = measured().limits;
-        limits.capacities[2].read_bytes_per_s = Some(2e8);
+        let mut limits = measured();
+        limits.capacities.get_mut("sdb").unwrap().read_bytes_per_s = Some(2e8);
         forget_requests(&mut limits, &["sdb".to_owned()]);
-        let reads: Vec<Option<f64>> = limits.capacities.iter().map(|one| one.read_per_s).collect();
-        assert_eq!(reads, [Some(3.0), Some(4.0), None]);
-        assert_eq!(limits.capacities[2].read_bytes_per_s, Some(2e8));
+        let expected = [("loop3", Some(3.0)), ("loop4", Some(4.0)), ("sdb", None)];
+        assert_eq!(reads(&limits.capacities), expected);
+        assert_eq!(limits.capacities["sdb"].read_bytes_per_s, Some(2e8));
         assert!(limits.no_capacity.is_some_and(|reason| reason.contains("`sdb`")));
     }
 }

@@ -32,7 +32,9 @@ impl<'a> Changes<'a> {
     ) -> Result<Self, Error> {
         let mut journal = Journal::open_by(folder, ways.clone())?;
         let mut steps = read()?;
-        steps.iter().try_for_each(|step| journal.check_run(step))?;
+        for step in &steps {
+            journal.check_runs(|other| other.subject() == step.subject())?;
+        }
         journal.perform_all(&mut steps, observer)?;
         Ok(Changes { folder: folder.map(Path::to_owned), ways, observer, steps })
     }

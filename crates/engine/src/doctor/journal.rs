@@ -3,12 +3,12 @@
 //! at a time has the journal open.
 
 use super::parameters::ChangedParameter;
-use super::step::{NotUndone, Step, Undone, Ways};
+use super::step::{NotUndone, Step, Ways};
 use crate::error::{Error, Kind, OrFault};
 use crate::files::{replace_private_file, write_error};
 use crate::observer::SharedObserver;
 use crate::owner::Owner;
-use dyno_observe::doctor::change::{self, Undo};
+use dyno_observe::doctor::change::{self, Reverted, Undo};
 use dyno_observe::doctor::processes;
 use dyno_record::verdict::{CheckName, Verdict};
 use serde::{Deserialize, Serialize};
@@ -129,33 +129,12 @@ impl<'a> Journal<'a> {
         Ok(Journal { path: Some(path), content, ways, _lock: Some(lock) })
     }
 
-    /// Refuses a value that another run has set and not restored: it would pass for the original
-    /// value.
+    /// Refuses a change that another run has made and not undone: its value would pass for the
+    /// original one.
     ///
     /// # Errors
     /// There is such a run.
-    pub(crate) fn check_run(&self, wanted: &Step) -> Result<(), Error> {
-        self.check_runs(|step| step.subject() == wanted.subject())
-    }
-
-    /// Like [`check_run`](Self::check_run), for every machine setting.
-    ///
-    /// # Errors
-    /// There is such a run.
-    pub(crate) fn check_machine(&self) -> Result<(), Error> {
-        self.check_runs(|step| matches!(step, Step::Kernel(_)))
-    }
-
-    /// Like [`check_run`](Self::check_run), for all servers of the deployment with this connection
-    /// string.
-    ///
-    /// # Errors
-    /// There is such a run.
-    pub(crate) fn check_deployment(&self, uri: &str) -> Result<(), Error> {
-        self.check_runs(|step| matches!(step, Step::Parameter(change) if change.uri == uri))
-    }
-
-    fn check_runs(&self, counts: impl Fn(&Step) -> bool) -> Result<(), Error> {
+    pub(crate) fn check_runs(&self, counts: impl Fn(&Step) -> bool) -> Result<(), Error> {
         let mut steps = self.content.entries.iter().map(|entry| &entry.step);
         let Some(step) = steps.find(|step| step.is_of_run() && counts(step)) else {
             return Ok(());
@@ -269,15 +248,15 @@ impl<'a> Journal<'a> {
             }
             let subject = step.subject();
             match (undone, step) {
-                (Undone::Now, Step::Kernel(undo)) => outcome.reverted.push(undo.clone()),
-                (Undone::Now, Step::Parameter(own)) => outcome.parameters.push((**own).clone()),
-                (Undone::Already, _) => {
+                (Reverted::Now, Step::Kernel(undo)) => outcome.reverted.push(undo.clone()),
+                (Reverted::Now, Step::Parameter(own)) => outcome.parameters.push((**own).clone()),
+                (Reverted::Already, _) => {
                     let before = step.before();
                     observer.note(&format!("{subject} is already `{before}` again"));
                 }
-                (Undone::Gone, Step::Kernel(_)) => observer
+                (Reverted::Gone, Step::Kernel(_)) => observer
                     .note(&format!("{subject} no longer exists, so there is nothing to undo")),
-                (Undone::Gone, Step::Parameter(_)) => observer
+                (Reverted::Gone, Step::Parameter(_)) => observer
                     .note(&format!("{subject} has its start value: the server was restarted")),
             }
         }
@@ -581,15 +560,19 @@ mod tests {
         };
         let journal = Journal::open(root, root).unwrap();
         assert_eq!(found(&journal)[1..], parameters);
-        assert!(journal.check_machine().is_err());
+        assert!(journal.check_runs(Step::is_of_machine).is_err());
         drop(journal);
         fs::write(&boot_id, "two\n").unwrap();
         let journal = Journal::open(root, root).unwrap();
         assert_eq!(found(&journal), parameters);
-        assert!(journal.check_machine().is_ok());
-        assert!(journal.check_run(&parameters[1]).is_err());
-        assert!(journal.check_run(&Step::Parameter(Box::new(change("c")))).is_ok());
-        assert!(journal.check_deployment(&change("a").uri).is_err());
+        assert!(journal.check_runs(Step::is_of_machine).is_ok());
+        let is_of = |wanted: &Step| {
+            let subject = wanted.subject();
+            move |step: &Step| step.subject() == subject
+        };
+        assert!(journal.check_runs(is_of(&parameters[1])).is_err());
+        assert!(journal.check_runs(is_of(&Step::Parameter(Box::new(change("c"))))).is_ok());
+        assert!(journal.check_runs(|step| step.is_of_deployment(&change("a").uri)).is_err());
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Server parameters that are set and later restored if their values have not changed since.
 
-use super::step::{NotUndone, Undone};
+use super::step::NotUndone;
 use crate::deployment::server::connector_to;
 use crate::error::{Error, Kind, OrFault};
 use bson::{Bson, doc};
 use dyno_load::connect::{Control, ControlError};
+use dyno_observe::doctor::change::Reverted;
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::{Host, Target};
@@ -58,29 +59,29 @@ impl ChangedParameter {
     }
 
     /// Restores the earlier value, if the set value is unchanged.
-    pub(super) fn undo(&self, control: &mut Control) -> Result<Undone, NotUndone> {
+    pub(super) fn undo(&self, control: &mut Control) -> Result<Reverted, NotUndone> {
         let hint = "if the server needs a password, set its connection string in `DYNO_URI`; if the server is gone, remove the entry";
         let failed = |failure: Error| NotUndone::Failed(failure.with_hint(hint));
         let now = self.value_now(control).map_err(failed)?;
         let undone = self.compare(now.as_ref())?;
-        if undone == Undone::Now {
+        if undone == Reverted::Now {
             self.write(control, &self.before).map_err(failed)?;
         }
         Ok(undone)
     }
 
-    fn compare(&self, now: Option<&Bson>) -> Result<Undone, NotUndone> {
+    fn compare(&self, now: Option<&Bson>) -> Result<Reverted, NotUndone> {
         let is = |value: &Bson| now.is_some_and(|now| is_same(now, value));
         if is(&self.before) {
-            return Ok(Undone::Already);
+            return Ok(Reverted::Already);
         }
         if is(&self.set) {
-            return Ok(Undone::Now);
+            return Ok(Reverted::Now);
         }
         // A server reports only the engine text set last, and an empty one after a start. A text
         // set by others need not contain the options set here, and then leaves them unchanged.
         if self.name == ENGINE_CONFIGURATION && is(&Bson::String(String::new())) {
-            return Ok(Undone::Gone);
+            return Ok(Reverted::Gone);
         }
         let found = now.map_or_else(|| "missing".to_owned(), |now| format!("`{}`", text(now)));
         Err(NotUndone::Changed(format!(
@@ -222,10 +223,10 @@ pub(super) mod tests {
             ..change(ENGINE_CONFIGURATION)
         };
         let found = |now: &str| own.compare(Some(&Bson::String(now.into())));
-        assert_eq!(found("eviction=(threads_max=4)").ok(), Some(Undone::Now));
+        assert_eq!(found("eviction=(threads_max=4)").ok(), Some(Reverted::Now));
         let before = found("eviction=(threads_max=20)");
-        assert_eq!(before.ok(), Some(Undone::Already));
-        assert_eq!(found("").ok(), Some(Undone::Gone));
+        assert_eq!(before.ok(), Some(Reverted::Already));
+        assert_eq!(found("").ok(), Some(Reverted::Gone));
         let other = found("eviction_target=70");
         assert!(matches!(other, Err(NotUndone::Changed(_))));
         let other = change("a").compare(Some(&Bson::String(String::new())));

@@ -61,6 +61,16 @@ impl Step {
         }
     }
 
+    /// Whether it changes this machine.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        matches!(self, Step::Kernel(_))
+    }
+
+    /// Whether it changes a server of the deployment with this connection string.
+    pub(crate) fn is_of_deployment(&self, uri: &str) -> bool {
+        matches!(self, Step::Parameter(change) if change.uri == uri)
+    }
+
     /// Whether a run made the change, not the doctor.
     pub(super) fn is_of_run(&self) -> bool {
         !matches!(self, Step::Kernel(undo) if undo.check.is_some())
@@ -71,17 +81,6 @@ impl From<Undo> for Step {
     fn from(undo: Undo) -> Self {
         Step::Kernel(undo)
     }
-}
-
-/// How a step was undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Undone {
-    /// The earlier value is restored.
-    Now,
-    /// The value was already restored.
-    Already,
-    /// The changed value no longer exists: a network card is gone, or the server was restarted.
-    Gone,
 }
 
 /// Why a step was not undone.
@@ -148,12 +147,10 @@ impl<'a> Ways<'a> {
     }
 
     /// Restores the earlier value, if the set value is unchanged.
-    pub(super) fn undo(&self, step: &Step) -> Result<Undone, NotUndone> {
+    pub(super) fn undo(&self, step: &Step) -> Result<Reverted, NotUndone> {
         match step {
             Step::Kernel(undo) => match change::revert(undo, &self.root, self.runner()) {
-                Ok(Reverted::Now) => Ok(Undone::Now),
-                Ok(Reverted::Already) => Ok(Undone::Already),
-                Ok(Reverted::Gone) => Ok(Undone::Gone),
+                Ok(reverted) => Ok(reverted),
                 Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
                     Err(NotUndone::Changed(error.to_string()))
                 }
@@ -169,7 +166,7 @@ impl<'a> Ways<'a> {
     /// The current value.
     pub(super) fn value_now(&self, step: &Step) -> Result<String, Error> {
         match step {
-            Step::Kernel(undo) => change::value_now(undo, &self.root)
+            Step::Kernel(undo) => change::current(&undo.action, &self.root)
                 .map_err(|error| Error::from_cause(Kind::Environment, error)),
             Step::Parameter(change) => {
                 let now = change.value_now(&mut (self.connect)(change)?)?;

@@ -2,13 +2,12 @@
 //! Facts that the server does not report stay empty.
 
 use crate::deployment::locality;
+use crate::deployment::server::{product_of, round_trip};
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_load::connect::{Connector, Control};
 use dyno_load::{prepare, probe};
-use dyno_observe::doctor::{
-    OpenServer, Product, RoundTrip, ServerFacts, Subject, network, processes,
-};
+use dyno_observe::doctor::{OpenServer, Product, ServerFacts, Subject, network, processes};
 use dyno_plan::task::Remote;
 use dyno_plan::uri::Target;
 use dyno_wire::handshake::Hello;
@@ -231,23 +230,6 @@ fn by_uri(
 /// Whether an address belongs to this machine: only own addresses can be bound.
 fn is_own(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
-}
-
-/// Product by the name in the server's build information.
-pub fn product_of(product: Option<&str>) -> Product {
-    match product {
-        Some(name) if name.starts_with("secantus") => Product::Embedded,
-        Some(name) if !name.starts_with("MongoDB") && name != "psmdb" => {
-            Product::Other(name.to_owned())
-        }
-        _ => Product::MongoDb,
-    }
-}
-
-/// Times empty commands; `None` if the server does not answer them.
-pub fn round_trip(control: &mut Control, count: usize, limit: Duration) -> Option<RoundTrip> {
-    let times = probe::round_trips(control, count, limit).ok()?;
-    Some(RoundTrip { count: times.count, median_us: times.median_us, p99_us: times.p99_us })
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::deployment::parameters;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
 use crate::doctor::journal::Journal;
+use crate::doctor::step::Step;
 use crate::error::{Error, Kind, OrFault};
 use crate::observer::Observer;
 use crate::run::host_settings::HostSettings;
@@ -302,11 +303,11 @@ impl<'a> ExperimentRunner<'a> {
         };
         let journal = Journal::open(folder, Path::new("/"))?;
         if !self.is_remote() {
-            journal.check_machine()?;
+            journal.check_runs(Step::is_of_machine)?;
         }
         let remotes = self.tasks.values().filter_map(|task| task.remote.as_ref());
         let mut uris = remotes.map(|remote| remote.target.to_string());
-        uris.try_for_each(|uri| journal.check_deployment(&uri))
+        uris.try_for_each(|uri| journal.check_runs(|step| step.is_of_deployment(&uri)))
     }
 
     /// Local folders with the data of the servers started last.

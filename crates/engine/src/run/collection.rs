@@ -1,11 +1,11 @@
 //! Decides what to do with the collection before a run: load it, complete it, use it unchanged, or
 //! refuse it.
 
+use crate::deployment::storage::planned_bytes;
 use crate::error::{Error, Kind};
 use dyno_load::connect::Control;
 use dyno_load::prepare::{CollectionForm, CollectionState, check_shape, estimated_count, foreign};
 use dyno_plan::Plan;
-use dyno_plan::model::DataPlan;
 use dyno_record::model::DroppedCollection;
 
 /// Required action before a run.
@@ -23,13 +23,6 @@ pub(crate) enum Decision {
 pub fn own_documents(plan: &Plan) -> u64 {
     let data = &plan.data;
     data.insert_count.unwrap_or(data.records.saturating_sub(data.insert_start))
-}
-
-/// Size of this many documents of a data set, without keys and field names; `None` if the lengths
-/// follow a histogram.
-pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
-    let document = data.mean_document_bytes()?;
-    Some(documents.saturating_mul(document))
 }
 
 /// Decides, or fails with the difference between the collection and the plan.
@@ -65,7 +58,7 @@ fn check_form(plan: &Plan, form: &CollectionForm, decision: Decision) -> Result<
     let records = plan.data.records;
     let is_unfit = match form {
         CollectionForm::Ordinary => false,
-        CollectionForm::Other(_) => loads || writes(plan),
+        CollectionForm::Other(_) => loads || plan.operations.has_writes(),
         CollectionForm::Capped { bytes, documents } => {
             let least = planned_bytes(&plan.data, records);
             let has_too_few = documents.is_some_and(|most| most < records);
@@ -88,11 +81,6 @@ fn check_form(plan: &Plan, form: &CollectionForm, decision: Decision) -> Result<
 }
 
 const OTHER_COLLECTION: &str = "use another collection with `-p table=NAME`";
-
-fn writes(plan: &Plan) -> bool {
-    let weights = &plan.operations;
-    weights.insert + weights.update + weights.read_modify_write + weights.delete > 0.0
-}
 
 /// Compares the collection with the acknowledged inserts, for a load that did not check it before.
 pub(crate) fn check_acknowledged(

@@ -7,11 +7,11 @@
 pub(super) mod fleet;
 mod work;
 
-use super::observation::{Asker, WatchedServer, server_processes};
+use super::observation::{Asker, server_processes};
 use super::trace::Over;
 use crate::cancel::Cancel;
-use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
+use crate::deployment::{DeploymentUnderTest, WatchedServer};
 use dyno_load::clock::Clock;
 use dyno_load::job::OnEnded;
 use dyno_observe::consumption::{

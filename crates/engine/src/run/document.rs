@@ -2,7 +2,7 @@
 
 use crate::version::VERSION;
 use dyno_plan::Plan;
-use dyno_record::model::{Environment, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord};
+use dyno_record::model::{Environment, RunDocument, SCHEMA_VERSION, ServerRecord};
 use jiff::Timestamp;
 
 /// A document with status `running` and without results.
@@ -12,27 +12,9 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
         dyno_version: VERSION.into(),
         name: plan.name.clone(),
         started_at: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-        status: RunStatus::Running,
-        status_reason: None,
         plan: dyno_plan::file::recorded(plan),
         environment,
-        server: ServerRecord::default(),
-        phases: Vec::new(),
-        instances: Vec::new(),
-        fleet: None,
-        placement: None,
-        packet_steering: None,
-        host_settings: Vec::new(),
-        traces: Vec::new(),
-        consumption: Vec::new(),
-        resources: Vec::new(),
-        sources: Vec::new(),
-        collections: Vec::new(),
-        secondary_indexes: None,
-        dropped: Vec::new(),
-        events: Vec::new(),
-        caveats: Vec::new(),
-        selfcheck: None,
+        ..RunDocument::default()
     }
 }
 
@@ -63,6 +45,7 @@ pub(crate) fn server_of_all(servers: &[ServerRecord]) -> ServerRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::model::RunStatus;
 
     #[test]
     fn new_document_is_running_and_has_its_start_time() {

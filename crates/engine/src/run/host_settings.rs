@@ -1,7 +1,7 @@
-//! Kernel and device settings for the time of a run. They are made before a server opens its files,
-//! disk settings once the data disk exists, and restored at the end of the run, however it ends.
-//! The journal of `dyno doctor` keeps the earlier values, so that `dyno doctor --revert` can
-//! restore them if this program was killed.
+//! Kernel and device settings for the time of a run, and the packet steering of a network card. They
+//! are made before a server opens its files, disk settings once the data disk exists, and restored at
+//! the end of the run, however it ends. The journal of `dyno doctor` keeps the earlier values, so that
+//! `dyno doctor --revert` can restore them if this program was killed.
 
 use crate::context::Context;
 use crate::doctor::changes::Changes;
@@ -12,78 +12,116 @@ use crate::observer::SharedObserver;
 use dyno_observe::doctor::change;
 use dyno_observe::health::Reading;
 use dyno_observe::host_setting::{self, SettingFiles};
+use dyno_observe::steering;
 use dyno_plan::Plan;
 use dyno_plan::host_setting::{HostSetting, Place};
+use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, HostSettingRecord};
 use dyno_record::statement;
 use dyno_record::verdict::Action;
+use dyno_servers::own_addresses;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Settings that were made. Dropping this restores the earlier values.
-pub(crate) struct HostSettings<'a> {
+pub struct HostSettings<'a> {
     changes: Changes<'a>,
-    /// The setting in each file.
-    settings: Vec<HostSetting>,
+    /// Name of the setting of each change.
+    names: Vec<&'static str>,
 }
 
 /// A setting and its value.
 type Wanted<'p> = (HostSetting, &'p str);
 
+/// The write of a value to a file, with the name of the setting.
+type Write = (&'static str, Action);
+
 impl<'a> HostSettings<'a> {
-    /// Makes the plan's settings that do not belong to a disk; `None` without any.
+    /// Makes the plan's settings that do not belong to a disk; `None` without any, and in a fleet,
+    /// whose agents call [`on_this_host`](Self::on_this_host).
     ///
     /// # Errors
     /// This machine does not support a setting or value, or the kernel refuses it. Settings made
     /// until then are restored.
     pub(crate) fn of_kernel(plan: &Plan, context: Context<'a>) -> Result<Option<Self>, Error> {
-        HostSettings::set(&wanted(plan, false), &[], context)
+        match context.source {
+            Some(_) => Ok(None),
+            None => {
+                let state_dir = context.environment.state_dir.as_deref();
+                HostSettings::on_this_host(plan, state_dir, context.observer)
+            }
+        }
+    }
+
+    /// Makes the plan's settings of this host that do not belong to a disk; `None` without any. The
+    /// journal is in `state_dir`.
+    ///
+    /// # Errors
+    /// This machine does not support a setting or value, or the kernel refuses it. Settings made
+    /// until then are restored.
+    pub fn on_this_host(
+        plan: &Plan,
+        state_dir: Option<&Path>,
+        observer: &'a dyn SharedObserver,
+    ) -> Result<Option<Self>, Error> {
+        let root = Path::new("/");
+        let mut found = writes(&wanted(plan, false), &[], root);
+        if let Some(card) = steered_card(plan)? {
+            found = found.and_then(|mut all| {
+                all.extend(steering(&card, root)?);
+                Ok(all)
+            });
+        }
+        HostSettings::set(found, state_dir, observer)
     }
 
     /// Makes the settings of the disks with these folders; `None` without any.
     ///
     /// # Errors
-    /// See [`of_kernel`](Self::of_kernel).
+    /// See [`on_this_host`](Self::on_this_host).
     pub(crate) fn of_disk(
         plan: &Plan,
         folders: &[PathBuf],
         context: Context<'a>,
     ) -> Result<Option<Self>, Error> {
-        HostSettings::set(&wanted(plan, true), folders, context)
+        let found = writes(&wanted(plan, true), folders, Path::new("/"));
+        HostSettings::set(found, context.environment.state_dir.as_deref(), context.observer)
     }
 
     fn set(
-        wanted: &[Wanted<'_>],
-        folders: &[PathBuf],
-        context: Context<'a>,
+        writes: Result<Vec<Write>, Error>,
+        state_dir: Option<&Path>,
+        observer: &'a dyn SharedObserver,
     ) -> Result<Option<Self>, Error> {
-        if wanted.is_empty() {
+        if writes.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
         }
-        let folder = journal::folder(context.environment.state_dir.as_deref())?;
-        HostSettings::set_in(Path::new("/"), wanted, folders, folder, context.observer).map(Some)
+        let folder = journal::folder(state_dir)?;
+        HostSettings::set_in(Path::new("/"), writes, folder, observer).map(Some)
     }
 
     fn set_in(
         root: &Path,
-        wanted: &[Wanted<'_>],
-        folders: &[PathBuf],
+        writes: Result<Vec<Write>, Error>,
         folder: &Path,
         observer: &'a dyn SharedObserver,
     ) -> Result<Self, Error> {
-        let mut settings = Vec::new();
-        let ways = Ways::new(root, None);
-        let changes = Changes::make(Some(folder), ways, observer, || {
-            let (steps, own) = read(wanted, folders, root)?;
-            settings = own;
-            Ok(steps)
+        let made = writes.and_then(|writes| {
+            let (names, actions): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+            let ways = Ways::new(root, None);
+            let changes = Changes::make(Some(folder), ways, observer, || {
+                let own = change::read(None, &actions, root)
+                    .map_err(|error| Error::from_cause(Kind::Environment, error))?;
+                Ok(own.into_iter().map(Step::Kernel).collect())
+            })?;
+            Ok(HostSettings { changes, names })
         });
-        let changes = changes.map_err(|failure| intent(failure.with_hint(NEEDS)))?;
-        Ok(HostSettings { changes, settings })
+        made.map_err(|failure| intent(failure.with_hint(NEEDS)))
     }
 
     /// Current values, and caveats for values that have changed.
-    pub(crate) fn look(&self) -> (Vec<HostSettingRecord>, Vec<Caveat>) {
+    pub fn look(&self) -> (Vec<HostSettingRecord>, Vec<Caveat>) {
         let mut caveats = Vec::new();
         let mut records = self.record();
         for (record, now) in records.iter_mut().zip(self.changes.now()) {
@@ -104,15 +142,15 @@ impl<'a> HostSettings<'a> {
     }
 
     /// Record of the settings.
-    pub(crate) fn record(&self) -> Vec<HostSettingRecord> {
-        let record = |(setting, step): (&HostSetting, &Step)| HostSettingRecord {
-            name: setting.as_str().to_owned(),
+    pub fn record(&self) -> Vec<HostSettingRecord> {
+        let record = |(name, step): (&&str, &Step)| HostSettingRecord {
+            name: (*name).to_owned(),
             file: step.target(),
             before: step.before(),
             set: step.value(),
             at_end: None,
         };
-        self.settings.iter().zip(&self.changes.steps).map(record).collect()
+        self.names.iter().zip(&self.changes.steps).map(record).collect()
     }
 }
 
@@ -125,7 +163,7 @@ struct NotMade;
 
 impl fmt::Display for NotMade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cannot make the machine settings in `server.host_settings`")
+        f.write_str("cannot make the machine settings of the plan")
     }
 }
 
@@ -136,22 +174,6 @@ fn intent(failure: Error) -> Error {
 /// Whether a failure means that machine settings could not be made.
 pub(crate) fn are_not_made(failure: &Error) -> bool {
     failure.cause.is::<NotMade>()
-}
-
-/// The files to write with their current content, and the setting of each.
-fn read(
-    wanted: &[Wanted<'_>],
-    folders: &[PathBuf],
-    root: &Path,
-) -> Result<(Vec<Step>, Vec<HostSetting>), Error> {
-    let (mut files, mut settings) = (Vec::new(), Vec::new());
-    for (setting, value) in wanted {
-        let own = change::read_for_run(&actions(*setting, value, folders, root)?, root)
-            .map_err(|error| Error::from_cause(Kind::Environment, error))?;
-        settings.extend(own.iter().map(|_| *setting));
-        files.extend(own.into_iter().map(Step::Kernel));
-    }
-    Ok((files, settings))
 }
 
 /// The plan's settings, of disks or of everything else.
@@ -204,13 +226,21 @@ pub(crate) fn counts_instead(setting: HostSetting, root: &Path) -> Option<&'stat
     number.is_ok_and(|number| number > 0).then_some(instead)
 }
 
-/// Writes that set a value.
-fn actions(
+/// Writes that set these values.
+fn writes(wanted: &[Wanted<'_>], folders: &[PathBuf], root: &Path) -> Result<Vec<Write>, Error> {
+    let mut all = Vec::new();
+    for (setting, value) in wanted {
+        all.extend(writes_of(*setting, value, folders, root)?);
+    }
+    Ok(all)
+}
+
+fn writes_of(
     setting: HostSetting,
     value: &str,
     folders: &[PathBuf],
     root: &Path,
-) -> Result<Vec<Action>, Error> {
+) -> Result<Vec<Write>, Error> {
     let name = setting.as_str();
     let found = find(setting, folders, root).map_err(|health| {
         let reason = health.reason();
@@ -238,8 +268,58 @@ fn actions(
             "leave out `server.host_settings.{name}`, or set the share instead of the size"
         )));
     }
-    let action = |path: PathBuf| Action::Write { path, value: written.clone() };
-    Ok(found.files.into_iter().map(action).collect())
+    let write = |path: PathBuf| (name, Action::Write { path, value: written.clone() });
+    Ok(found.files.into_iter().map(write).collect())
+}
+
+/// Writes that steer the packets of a card, such as `eth0` or `eth0=0-3`.
+fn steering(card: &str, root: &Path) -> Result<Vec<Write>, Error> {
+    let actions = steering::find(card, root).map_err(|error| {
+        let hint = error.hint();
+        Error::from_cause(Kind::Environment, error)
+            .with_optional_hint(hint)
+            .context(format!("cannot steer packets as in `{card}`"))
+    })?;
+    Ok(actions.into_iter().map(|action| ("receive_packet_steering", action)).collect())
+}
+
+/// The plan's packet steering, with the card of its listen address instead of `auto`.
+fn steered_card(plan: &Plan) -> Result<Option<String>, Error> {
+    let Some(text) = &plan.server.receive_packet_steering else {
+        return Ok(None);
+    };
+    let (interface, cpus) = match text.split_once('=') {
+        Some((interface, cpus)) => (interface, Some(cpus)),
+        None => (text.as_str(), None),
+    };
+    if interface != "auto" {
+        return Ok(Some(text.clone()));
+    }
+    if plan.server.kind == ServerKind::Uri {
+        let text = "`auto` needs a server that `dyno` starts, but this one is already running";
+        return Err(
+            Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
+        );
+    }
+    let address = plan.server.listen_address();
+    let own = interface_of(address).ok_or_else(|| {
+        let text = format!(
+            "no network card of this machine has the listen address `{address}` of the servers"
+        );
+        Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
+    })?;
+    Ok(Some(match cpus {
+        Some(cpus) => format!("{own}={cpus}"),
+        None => own,
+    }))
+}
+
+/// The network interface that has an address.
+fn interface_of(address: IpAddr) -> Option<String> {
+    own_addresses()
+        .ok()?
+        .into_iter()
+        .find_map(|(interface, own)| (own == address).then_some(interface))
 }
 
 /// Preflight check of the settings before the servers run: unsupported settings and values, and
@@ -248,14 +328,15 @@ fn actions(
 /// # Errors
 /// See above.
 pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
+    if let Some(card) = steered_card(plan)? {
+        steering(&card, Path::new("/"))?;
+    }
     let named = named_folders(plan);
     // Otherwise the data folder is known only once the run has a folder or its storage.
     let of_disk = wanted(plan, true).into_iter().filter(|_| !named.is_empty());
-    for (setting, value) in wanted(plan, false).into_iter().chain(of_disk) {
-        for action in actions(setting, value, &named, Path::new("/"))? {
-            let Action::Write { path, .. } = action else {
-                continue;
-            };
+    let all: Vec<_> = wanted(plan, false).into_iter().chain(of_disk).collect();
+    for (_, action) in writes(&all, &named, Path::new("/"))? {
+        if let Action::Write { path, .. } = action {
             may_write(&path)?;
         }
     }
@@ -297,13 +378,18 @@ mod tests {
     use super::*;
     use crate::doctor::journal::Journal;
     use crate::observer::Unobserved;
+    use dyno_observe::doctor::change::Undo;
+    use dyno_observe::steering::SteeringError;
     use std::fs;
     use tempfile::TempDir;
 
     const SWAPPINESS: &str = "proc/sys/vm/swappiness";
     const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-    /// A machine with two settings, and a folder for the journal.
+    const QUEUE: &str = "sys/class/net/eth0/queues/rx-0/rps_cpus";
+    const OTHER: &str = "sys/class/net/eth0/queues/rx-1/rps_cpus";
+
+    /// A machine with settings, four CPUs and a card with two queues, and a folder for the journal.
     struct Bench {
         folder: TempDir,
     }
@@ -316,6 +402,9 @@ mod tests {
             bench.write(HUGE_PAGES, "always [madvise] never\n");
             bench.write("proc/sys/vm/dirty_ratio", "20\n");
             bench.write("proc/sys/vm/dirty_bytes", "0\n");
+            bench.write("sys/devices/system/cpu/online", "0-3\n");
+            bench.write(QUEUE, "0\n");
+            bench.write(OTHER, "1\n");
             bench
         }
 
@@ -339,7 +428,13 @@ mod tests {
         }
 
         fn set(&self, wanted: &[Wanted<'_>]) -> Result<HostSettings<'static>, Error> {
-            HostSettings::set_in(&self.root(), wanted, &[], &self.state(), &Unobserved)
+            let writes = writes(wanted, &[], &self.root());
+            HostSettings::set_in(&self.root(), writes, &self.state(), &Unobserved)
+        }
+
+        fn steer(&self, card: &str) -> Result<HostSettings<'static>, Error> {
+            let writes = steering(card, &self.root());
+            HostSettings::set_in(&self.root(), writes, &self.state(), &Unobserved)
         }
 
         fn journal_is_empty(&self) -> bool {
@@ -413,5 +508,126 @@ mod tests {
         fs::remove_file(bench.root().join(HUGE_PAGES)).unwrap();
         fs::create_dir(bench.root().join(HUGE_PAGES)).unwrap();
         refused(HostSetting::HugePages, "never", Kind::Environment, "setting `huge_pages`");
+    }
+
+    #[test]
+    fn queues_are_set_for_the_run_and_restored_after_it() {
+        let bench = Bench::new();
+        let settings = bench.steer("eth0").unwrap();
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("f".into(), "f".into()));
+        assert!(!bench.journal_is_empty());
+        let (records, caveats) = settings.look();
+        assert_eq!(records[0].name, "receive_packet_steering");
+        assert!(records[0].file.contains("/eth0/"), "{records:?}");
+        assert_eq!(records[0].before, "0");
+        assert_eq!(records[1].before, "1");
+        assert_eq!(records[0].at_end.as_deref(), Some("f"));
+        assert!(caveats.is_empty());
+        drop(settings);
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "1".into()));
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn dropped_steering_restores_the_queues() {
+        let bench = Bench::new();
+        drop(bench.steer("eth0=2").unwrap());
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "1".into()));
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn doctor_restores_the_queues_after_a_crash() {
+        let bench = Bench::new();
+        std::mem::forget(bench.steer("eth0=1,3").unwrap());
+        assert_eq!(bench.read(QUEUE), "a");
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
+        assert_eq!((outcome.reverted.len(), outcome.refused), (2, 0));
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "1".into()));
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn queue_with_the_wanted_value_is_not_touched() {
+        let bench = Bench::new();
+        let settings = bench.steer("eth0=0").unwrap();
+        let needed = settings.changes.steps.iter().filter(|step| step.is_needed());
+        assert_eq!(needed.count(), 1);
+        bench.write(OTHER, "3\n");
+        let (records, caveats) = settings.look();
+        assert_eq!(records[1].at_end.as_deref(), Some("3"));
+        let [caveat] = caveats.as_slice() else { panic!("{caveats:?}") };
+        let file = caveat.statement.text("file");
+        assert!(file.is_some_and(|file| file.contains("rx-1/rps_cpus")));
+        drop(settings);
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("0".into(), "3".into()));
+    }
+
+    #[test]
+    fn values_changed_by_others_are_left_unchanged() {
+        let bench = Bench::new();
+        let settings = bench.steer("eth0").unwrap();
+        bench.write(QUEUE, "8\n");
+        drop(settings);
+        assert_eq!((bench.read(QUEUE), bench.read(OTHER)), ("8".into(), "1".into()));
+        assert!(!bench.journal_is_empty(), "the entry is kept for a decision");
+    }
+
+    #[test]
+    fn changes_of_the_doctor_during_a_run_stay_in_the_journal() {
+        let bench = Bench::new();
+        let settings = bench.steer("eth0").unwrap();
+        let swappiness = "proc/sys/vm/swappiness";
+        bench.write(swappiness, "60\n");
+        let undo = Undo {
+            check: None,
+            action: Action::Write { path: Path::new("/").join(swappiness), value: "1".into() },
+            before: "60".into(),
+        };
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        journal.perform_all(&mut [undo.into()], &Unobserved).unwrap();
+        drop(journal);
+        drop(settings);
+        assert_eq!(bench.read(swappiness), "1");
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
+        assert_eq!(outcome.reverted.len(), 1);
+        assert_eq!(bench.read(swappiness), "60");
+    }
+
+    #[test]
+    fn no_queue_is_set_when_one_cannot_be() {
+        let bench = Bench::new();
+        let mut actions = steering::find("eth0", &bench.root()).unwrap();
+        // A folder instead of a file: it can be neither read nor written.
+        fs::remove_file(bench.root().join(OTHER)).unwrap();
+        fs::create_dir(bench.root().join(OTHER)).unwrap();
+        let undo = |action: Action| Step::Kernel(Undo { check: None, action, before: "0".into() });
+        let mut steps: Vec<Step> = actions.drain(..).map(undo).collect();
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        assert!(journal.perform_all(&mut steps, &Unobserved).is_err());
+        assert_eq!(bench.read(QUEUE), "0");
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn missing_card_or_cpu_is_environment_and_changes_nothing() {
+        let bench = Bench::new();
+        let refused = |text: &str| {
+            let failure = steering(text, &bench.root()).unwrap_err();
+            assert_eq!(failure.kind, Kind::Environment);
+            let found = failure.cause.downcast::<SteeringError>();
+            found.expect("it is the cause")
+        };
+        assert!(matches!(
+            refused("eth1"),
+            SteeringError::NoInterface { interface, .. } if interface == "eth1"
+        ));
+        assert!(matches!(refused("eth0=9"), SteeringError::Offline { cpu: 9 }));
+        let failure = bench.steer("eth1").map(drop).unwrap_err();
+        assert!(are_not_made(&failure) && failure.hint.is_some());
+        assert_eq!(bench.read(QUEUE), "0");
+        assert!(bench.journal_is_empty());
     }
 }

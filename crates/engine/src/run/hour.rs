@@ -133,7 +133,7 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
     let document = super::document::initial(&plan, started, Default::default());
     let writer = RunWriter::create(folder.path(), "", &document).expect("it can be written");
     let live = Live::new(folder.path(), "a", started.to_string(), None, Box::new(()));
-    let mut recorder = Recorder::new(writer, Box::new(live));
+    let mut recorder = Recorder::new(writer, Box::new(live), 1);
     let workload = Workload::mix(&plan, &Concerns::default()).expect("the plan is valid");
     let expected = Expectation {
         kind: PhaseKind::Measure,

@@ -45,13 +45,11 @@ impl InstanceRun {
         let directory = run.join(relative(number));
         let toml = dyno_plan::file::to_toml(&plan);
         let writer = RunWriter::create(&directory, &toml, &document)?;
-        let mut recorder = Recorder::new(writer, Box::new(()));
-        recorder.join_windows(windows_per_row);
         Ok(InstanceRun {
             number,
             directory,
             document,
-            recorder,
+            recorder: Recorder::new(writer, Box::new(()), windows_per_row),
             offered_rate_per_s: plan.schedule.rate_per_s(),
             caveats: Vec::new(),
         })

@@ -3,6 +3,7 @@
 use super::host_settings::HostSettings;
 use super::{Session, collection, preflight};
 use crate::deployment::server::{ServerUnderTest, data_folder};
+use crate::deployment::storage::planned_bytes;
 use crate::deployment::{self, DeploymentUnderTest};
 use crate::error::Error;
 use dyno_load::connect::Control;
@@ -39,16 +40,6 @@ impl<'a> Session<'a> {
         record.clients_as_planned = self.clients_as_planned;
         self.document.placement = Some(record);
         self.caveats.extend(caveats);
-    }
-
-    /// Checks whether packet steering was unchanged at the end.
-    pub(super) fn verify_steering(&mut self) {
-        let Some(steering) = &self.steering else {
-            return;
-        };
-        let (record, caveat) = steering.look();
-        self.document.packet_steering = Some(record);
-        self.caveats.extend(caveat);
     }
 
     /// Checks whether machine settings were unchanged at the end.
@@ -92,7 +83,7 @@ impl<'a> Session<'a> {
                 None => own_folder(),
             },
             planned_data_bytes: is_empty
-                .then(|| collection::planned_bytes(&self.plan.data, documents))
+                .then(|| planned_bytes(&self.plan.data, documents))
                 .flatten(),
             connections: Some(u64::from(self.plan.client.clients)),
             server: Some(server.checked(control, &self.servers[0], instances)),

@@ -18,7 +18,6 @@ use dyno_observe::watch::{
 };
 use dyno_plan::Plan;
 use dyno_plan::model::{ExporterPlan, GrafanaPlan};
-use dyno_plan::uri::Host;
 use dyno_record::model::{
     Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
 };
@@ -33,16 +32,6 @@ const QUESTION_LIMIT: Duration = Duration::from_secs(2);
 
 /// Most rows of a metrics file and of a phase's windows; longer runs merge rows.
 const MOST_ROWS: f64 = 7200.0;
-
-/// A server that is queried while the load runs.
-pub struct WatchedServer {
-    /// Name of its metrics.
-    pub name: String,
-    /// Address without credentials.
-    pub address: String,
-    /// Connects to the server.
-    pub connector: Connector,
-}
 
 /// Data folders of the servers.
 pub(crate) struct DataFolders {
@@ -351,14 +340,6 @@ fn lost(error: &dyn std::error::Error) -> AskError {
         cause = next.source();
     }
     AskError::Lost { reason: dyno_plan::uri::redact(&reason) }
-}
-
-/// Names of servers that are already running: `server`, or `member-N` of several.
-pub(crate) fn names_of(hosts: &[Host]) -> Vec<String> {
-    match hosts {
-        [_] => vec!["server".to_owned()],
-        several => (0..several.len()).map(|number| format!("member-{number}")).collect(),
-    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, ResourceUse};
 use dyno_record::statement;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -137,9 +137,14 @@ impl Session<'_> {
         let phases: Vec<PhaseKind> = part.phases.iter().map(|phase| phase.kind).collect();
         let processes = deployment.processes();
         let (plan, clock) = (self.plan, self.clock);
-        let watchers = self.watchers(&phases, deployment)?;
+        let attached = Attached::new(plan, &phases, processes.clone(), &self.directory, clock)?;
+        let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
         let data_folders = self.data_folders(deployment);
-        let meter = self.meter(deployment, &data_folders);
+        // In a fleet, the agents know the servers and the starts of the phases.
+        let meter =
+            self.context.source.is_none().then(|| {
+                ConsumptionMeter::new(deployment, &data_folders, plan.observe.server, clock)
+            });
         let starts = meter.as_ref().map(ConsumptionMeter::starts);
         let calls = Calls {
             on_planned: self.on_planned(Arc::clone(&watchers), starts, deployment),
@@ -225,18 +230,6 @@ impl Session<'_> {
         }
     }
 
-    /// Meter of server and device use. In a fleet, the agents know the servers and the starts of
-    /// the phases.
-    fn meter(
-        &self,
-        deployment: &DeploymentUnderTest,
-        data_folders: &[PathBuf],
-    ) -> Option<ConsumptionMeter> {
-        let asks = self.plan.observe.server;
-        let is_here = self.context.source.is_none();
-        is_here.then(|| ConsumptionMeter::new(deployment, data_folders, asks, self.clock))
-    }
-
     /// Records the consumption. Started servers first write their pending changes.
     fn keep_consumption(
         &mut self,
@@ -248,7 +241,7 @@ impl Session<'_> {
             return self.keep_consumption_of_fleet(deployment);
         };
         let cancel = self.context.cancel;
-        let writes = phases.contains(&PhaseKind::Load) || changes_documents(self.plan);
+        let writes = phases.contains(&PhaseKind::Load) || self.plan.operations.has_writes();
         let writes_back = writes && deployment.is_started() && !cancel.requested();
         let consumption = self.context.noting(WRITING_BACK, || metered.finish(writes_back, cancel));
         self.document.consumption.extend(consumption);
@@ -270,7 +263,9 @@ impl Session<'_> {
 
     /// Records the results of all observers of the phases.
     fn keep_watched(&mut self, watchers: &Mutex<Watchers>, deployment: &DeploymentUnderTest) {
-        self.keep_fleet();
+        if self.context.source.is_some() {
+            self.document.fleet = Some(self.fleet.borrow().clone());
+        }
         let watchers = std::mem::replace(
             &mut *watchers.lock().unwrap_or_else(PoisonError::into_inner),
             Watchers::new(None),
@@ -310,13 +305,6 @@ impl Session<'_> {
         }
     }
 
-    /// Records what the hosts of a fleet did so far.
-    fn keep_fleet(&mut self) {
-        if self.context.source.is_some() {
-            self.document.fleet = Some(self.fleet.borrow().clone());
-        }
-    }
-
     /// Records the utilization of resources in the phases that have just ended.
     fn keep_usage(&mut self, between: impl Fn(PhaseKind, f64, f64) -> Vec<ResourceUse>) {
         for phase in self.recorder.phases() {
@@ -327,17 +315,6 @@ impl Session<'_> {
                 self.document.resources.extend(found);
             }
         }
-    }
-
-    /// Watching programs and the trace of the phases.
-    fn watchers(
-        &self,
-        phases: &[PhaseKind],
-        deployment: &DeploymentUnderTest,
-    ) -> Result<Arc<Mutex<Watchers>>, Error> {
-        let processes = deployment.processes();
-        let attached = Attached::new(self.plan, phases, processes, &self.directory, self.clock)?;
-        Ok(Arc::new(Mutex::new(Watchers::new(attached))))
     }
 
     /// Starts the watching programs once the starts of the phases are known.
@@ -460,12 +437,6 @@ struct Calls {
 
 /// Number and workload of a server in a phase.
 pub(super) type LoadTarget = (usize, Arc<Workload>);
-
-/// Whether the operations of a plan insert or update documents.
-fn changes_documents(plan: &Plan) -> bool {
-    let operations = &plan.operations;
-    operations.insert + operations.update + operations.read_modify_write > 0.0
-}
 
 /// Converts the target number of an error into the server's number.
 fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {

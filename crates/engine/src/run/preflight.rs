@@ -12,7 +12,6 @@ use crate::error::{Error, Kind};
 use crate::observer::{Observer, Shared};
 use crate::run::directory::RunDirectory;
 use crate::run::options::RunOptions;
-use crate::run::steering::Steering;
 use crate::run::{host_settings, observation, trace};
 use dyno_observe::environment;
 use dyno_plan::Plan;
@@ -37,7 +36,6 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     observation::check(plan)?;
     trace::io::check(plan, task.remote.is_some())?;
     if context.source.is_none() {
-        Steering::check(plan)?;
         host_settings::check(plan)?;
     }
     page_cache(task, context)
@@ -98,10 +96,6 @@ pub fn check_run(
         observer: &observer,
         source: options.source,
     };
-    of_run(task, options, context)
-}
-
-fn of_run(task: &Task, options: &RunOptions<'_>, context: Context<'_>) -> Result<(), Error> {
     machine(task, context)?;
     if let Some(out) = &options.out {
         RunDirectory::check(out)?;

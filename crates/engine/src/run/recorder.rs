@@ -74,8 +74,14 @@ struct Current {
 }
 
 impl<'a> Recorder<'a> {
-    /// Creates a recorder that writes windows to `writer` and passes them to `observer`.
-    pub(crate) fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
+    /// Creates a recorder that writes this many windows as one row to `writer`, and passes windows
+    /// to `observer`.
+    pub(crate) fn new(
+        writer: RunWriter,
+        observer: Box<dyn Observer + 'a>,
+        windows_per_row: u64,
+    ) -> Self {
+        let windows_per_row = windows_per_row.max(1);
         Recorder {
             writer,
             observer,
@@ -83,13 +89,8 @@ impl<'a> Recorder<'a> {
             current: None,
             totals: BTreeMap::new(),
             windows: 0,
-            joint: Joint { windows_per_row: 1, windows: 0, row: None, index: 0 },
+            joint: Joint { windows_per_row, windows: 0, row: None, index: 0 },
         }
-    }
-
-    /// Writes this many windows as one from now on.
-    pub(crate) fn join_windows(&mut self, windows_per_row: u64) {
-        self.joint.windows_per_row = windows_per_row.max(1);
     }
 
     /// Syncs the written windows to the disk.
@@ -247,7 +248,7 @@ mod tests {
             super::super::document::initial(&plan, jiff::Timestamp::UNIX_EPOCH, Default::default());
         let writer = RunWriter::create(folder.path(), "", &document).expect("it can be written");
         let mut log = Log::default();
-        let mut recorder = Recorder::new(writer, Box::new(&mut log));
+        let mut recorder = Recorder::new(writer, Box::new(&mut log), 1);
         assert!(recorder.is_empty());
         let workload =
             Arc::new(Workload::mix(&plan, &Concerns::default()).expect("the plan is valid"));

@@ -1,7 +1,6 @@
 //! Keeps the result of a selfcheck for later runs on the same machine.
 
 use super::{Machine, SCHEMA_VERSION, Selfcheck};
-use crate::environment::Environment;
 use crate::error::{Error, Kind, OrFault};
 use crate::files::write_file;
 use crate::observer::SharedObserver;
@@ -22,14 +21,6 @@ pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<Option<PathBuf>, Er
     }
     write_file(&path, &selfcheck.to_json())?;
     Ok(Some(path))
-}
-
-/// The usable result from this machine in the form for a run, if there is one.
-pub fn for_run(
-    environment: &Environment,
-    observer: &dyn SharedObserver,
-) -> Option<serde_json::Value> {
-    read(environment.state_dir.as_deref()?, observer)
 }
 
 /// The kept result from this machine in the form for a run, if there is one.

@@ -16,7 +16,7 @@ use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
-use dyno_record::model::{Caveat, PlacementRecord, SteeringRecord, StorageRecord};
+use dyno_record::model::{Caveat, HostSettingRecord, PlacementRecord, StorageRecord};
 use dyno_record::quantity::Unit;
 use dyno_record::statement::Number;
 use dyno_servers::FolderWatchdog;
@@ -67,8 +67,8 @@ pub(super) struct StartedServer {
     pub(super) cpus: Option<u32>,
     /// Placement of all servers of a host; with its first server only.
     pub(super) placement: Option<PlacementRecord>,
-    /// Packet steering of a host; with its first server only.
-    pub(super) packet_steering: Option<SteeringRecord>,
+    /// Settings of a host that were changed; with its first server only.
+    pub(super) host_settings: Vec<HostSettingRecord>,
     /// Storage of each of its data folders.
     pub(super) data_storage: Vec<StorageRecord>,
 }
@@ -141,7 +141,7 @@ impl Open {
                 let number = Number::new(before as f64 + on_host, Unit::Exact);
                 Caveat { statement: caveat.statement.with("instance", number), ..caveat }
             }));
-            let (mut placement, mut packet_steering) = (one.placement, one.packet_steering);
+            let (mut placement, mut settings) = (one.placement, one.host_settings);
             let places = if is_set { &one.hosts } else { &one.uris };
             let mut storage = dealt(one.data_storage, places.len()).into_iter();
             self.started.extend(places.iter().map(|place| StartedServer {
@@ -150,7 +150,7 @@ impl Open {
                 place: place.clone(),
                 cpus: one.cpus,
                 placement: placement.take(),
-                packet_steering: packet_steering.take(),
+                host_settings: std::mem::take(&mut settings),
             }));
             uris.extend(one.uris);
         }
@@ -166,17 +166,15 @@ impl Open {
     /// Clears the settings that an earlier run on the same servers read back.
     pub(super) fn forget_looks(&mut self) {
         self.changed.clear();
-        let steering = self.started.iter_mut();
-        let steering = steering.filter_map(|server| server.packet_steering.as_mut());
-        for queue in steering.flat_map(|steering| &mut steering.queues) {
-            queue.at_end = None;
+        for setting in self.started.iter_mut().flat_map(|server| &mut server.host_settings) {
+            setting.at_end = None;
         }
     }
 
     /// Reads back the settings of server hosts at the end of a run. A host that has gone or does not answer in time is a warning.
     pub(super) fn look(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         let going = self.servers.as_ref().map_or(0, Controller::going);
-        let is_set = self.started.iter().any(|server| server.packet_steering.is_some());
+        let is_set = self.started.iter().any(|server| !server.host_settings.is_empty());
         // A host that has gone reverts its settings itself.
         if !is_set || going < self.server_hosts.len() || context.cancel.requested() {
             return Ok(());
@@ -412,9 +410,9 @@ fn read_back(seen: Vec<StartedServers>, started: &mut [StartedServer], changed: 
     changed.clear();
     for (host, one) in seen.into_iter().enumerate() {
         let mut of_host = started.iter_mut().filter(|one| one.host == host);
-        // The steering is recorded with the host's first server.
-        if let (Some(first), Some(steering)) = (of_host.next(), one.packet_steering) {
-            first.packet_steering = Some(steering);
+        // The settings are recorded with the host's first server.
+        if let Some(first) = of_host.next() {
+            first.host_settings = one.host_settings;
         }
         changed.extend(one.caveats);
     }
@@ -503,23 +501,28 @@ mod tests {
 
     #[test]
     fn value_read_back_replaces_the_hosts_earlier_report() {
-        let steering =
-            |cpu| SteeringRecord { interface: "eth0".into(), cpus: vec![cpu], queues: Vec::new() };
-        let server = |host, cpu| StartedServer {
+        let setting = |value: u32| HostSettingRecord {
+            name: "receive_packet_steering".into(),
+            file: "rps_cpus".into(),
+            before: "0".into(),
+            set: "1".into(),
+            at_end: Some(value.to_string()),
+        };
+        let server = |host, value: Option<u32>| StartedServer {
             host,
             place: "db:27017".into(),
             cpus: None,
             placement: None,
-            packet_steering: Option::map(cpu, steering),
+            host_settings: value.map(setting).into_iter().collect(),
             data_storage: Vec::new(),
         };
         // Two hosts; the first has two servers.
         let mut started = [server(0, Some(0)), server(0, None), server(1, Some(0))];
         let caveat = Caveat::of_run(CaveatKind::Fleet, Statement::new("changed"));
         let looks = || {
-            [1, 2].map(|cpu| StartedServers {
-                packet_steering: Some(steering(cpu)),
-                caveats: (cpu == 2).then(|| caveat.clone()).into_iter().collect(),
+            [1, 2].map(|value| StartedServers {
+                host_settings: vec![setting(value)],
+                caveats: (value == 2).then(|| caveat.clone()).into_iter().collect(),
                 ..StartedServers::default()
             })
         };
@@ -528,8 +531,8 @@ mod tests {
             read_back(looks().into(), &mut started, &mut changed);
             assert_eq!(changed, std::slice::from_ref(&caveat), "run {run} on the same servers");
         }
-        let cpus = started.map(|server| server.packet_steering.map(|one| one.cpus[0]));
-        assert_eq!(cpus, [Some(1), None, Some(2)]);
+        let found = started.map(|server| server.host_settings);
+        assert_eq!(found, [vec![setting(1)], Vec::new(), vec![setting(2)]]);
     }
 
     #[test]

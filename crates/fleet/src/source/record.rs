@@ -91,7 +91,7 @@ fn servers_on_hosts(open: &Open) -> Vec<FleetServerRecord> {
             cpus: even(cpus.into(), turn as u64, all as u64),
             address: address.clone(),
             placement: started.and_then(|server| server.placement.clone()),
-            packet_steering: started.and_then(|server| server.packet_steering.clone()),
+            host_settings: started.map_or_else(Vec::new, |server| server.host_settings.clone()),
             data_storage: match started {
                 Some(server) => server.data_storage.clone(),
                 None => open.watched_storage.get(*index).cloned().unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Checks that a host's disks have room for the data of all its servers. Several servers may share a file system.
 
-use dyno_engine::run::collection::planned_bytes;
+use dyno_engine::deployment::storage::planned_bytes;
 use dyno_engine::{Error, Kind};
 use dyno_observe::environment::space_of;
 use dyno_plan::Plan;

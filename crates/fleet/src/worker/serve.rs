@@ -1,7 +1,7 @@
 //! `dyno agent --serve`: starts the plan's servers on this host, keeps them for the run, and removes them, even if the controller
 //! has gone. With `--watch`, the agent only reads the host of servers that are already running.
 
-use super::settings::HostSettings;
+use super::settings::AppliedSettings;
 use super::watch::HostWatch;
 use super::{plan_of, room, settings, watched};
 use crate::FleetError;
@@ -14,7 +14,7 @@ use dyno_engine::deployment::locality::planned_folders;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::{DeploymentUnderTest, expected, with_options};
-use dyno_engine::run::Steering;
+use dyno_engine::run::host_settings::HostSettings;
 use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
@@ -33,7 +33,7 @@ pub(super) fn serve(
     agent: Agent,
     options: &WorkerOptions,
     secrets: &Secrets,
-    settings: HostSettings<'_>,
+    settings: AppliedSettings<'_>,
 ) -> Result<(), Error> {
     let mut host = ServerHost {
         agent,
@@ -59,10 +59,10 @@ struct ServerHost<'a> {
     secrets: &'a Secrets,
     context: Context<'a>,
     /// Restores the host's settings when dropped.
-    settings: HostSettings<'a>,
+    settings: AppliedSettings<'a>,
     deployment: Option<DeploymentUnderTest>,
     /// Steers packets of a network card to other CPUs while the servers run.
-    steering: Option<Steering<'a>>,
+    steering: Option<HostSettings<'a>>,
     watch: Option<HostWatch>,
     /// Sources that the last attempt could not read.
     unread: Vec<String>,
@@ -108,12 +108,9 @@ impl ServerHost<'_> {
 
     /// Reads back the settings that were changed on this host.
     fn look_at_settings(&self) -> StartedServers {
-        let (packet_steering, caveat) = self.steering.as_ref().map(Steering::look).unzip();
-        StartedServers {
-            packet_steering,
-            caveats: caveat.flatten().into_iter().collect(),
-            ..StartedServers::default()
-        }
+        let looked = self.steering.as_ref().map(HostSettings::look);
+        let (host_settings, caveats) = looked.unwrap_or_default();
+        StartedServers { host_settings, caveats, ..StartedServers::default() }
     }
 
     /// Joins this host's member to the replica set of all hosts.
@@ -183,7 +180,8 @@ impl ServerHost<'_> {
         let options = self.options;
         options.permits.check_server(&plan.server, &options.folder)?;
         let state = settings::state_folder(&options.folder);
-        self.steering = Steering::set(&plan, Some(&state), self.context.observer)?;
+        let observer = self.context.observer;
+        self.steering = HostSettings::on_this_host(&plan, Some(&state), observer)?;
         let paths = ServerPaths {
             environment: self.context.environment,
             embedded: self.options.embedded_server.as_deref(),
@@ -224,7 +222,7 @@ impl ServerHost<'_> {
             hosts: deployment.started_hosts(),
             placement,
             cpus,
-            packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
+            host_settings: self.steering.as_ref().map_or_else(Vec::new, HostSettings::record),
             caveats: caveats.unwrap_or_default(),
             data_storage: watched::storage(&folders),
             doctor: settings::verdicts(&settings::subjects(Some(&facts), &disks)),

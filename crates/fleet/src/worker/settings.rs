@@ -26,17 +26,17 @@ pub(super) fn are_changed(folder: &Path) -> bool {
 }
 
 /// Changes of this host's settings; reverted on drop.
-pub(super) struct HostSettings<'a> {
+pub(super) struct AppliedSettings<'a> {
     options: &'a WorkerOptions,
     pub(super) context: Context<'a>,
     /// Settings that could not be changed, as texts.
     pub(super) not_applied: Vec<String>,
 }
 
-impl<'a> HostSettings<'a> {
+impl<'a> AppliedSettings<'a> {
     /// Starts without any change.
     pub(super) fn new(options: &'a WorkerOptions, context: Context<'a>) -> Self {
-        HostSettings { options, context, not_applied: Vec::new() }
+        AppliedSettings { options, context, not_applied: Vec::new() }
     }
 
     /// Applies the requested changes (`--apply`) for these servers and folders. Earlier changes stay.
@@ -109,7 +109,7 @@ fn is_about_folder(check: CheckName) -> bool {
     )
 }
 
-impl Drop for HostSettings<'_> {
+impl Drop for AppliedSettings<'_> {
     fn drop(&mut self) {
         // Another agent may use this folder without changing settings.
         let is_own = self.options.is_of_server() || !self.options.apply.is_empty();

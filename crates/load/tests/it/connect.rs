@@ -461,7 +461,7 @@ fn a_replica_set_is_checked_by_name() {
 
 #[test]
 fn both_kinds_of_scram_are_spoken_with_a_mongod() {
-    let server = dyno_testkit::mongod_with(|options| options.auth = true);
+    let server = dyno_testkit::mongod_with(|options| options.plan.auth = true);
     let Some(server) = dyno_testkit::or_skip(server) else {
         return;
     };

@@ -25,15 +25,14 @@ pub struct Undo {
     pub before: String,
 }
 
-/// Outcome of reverting a step.
+/// Outcome of reverting a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reverted {
     /// The previous value was restored.
     Now,
     /// The previous value was already there.
     Already,
-    /// The file no longer exists, for example because a network card is gone: nothing is left to
-    /// revert.
+    /// The changed value no longer exists: a network card is gone, or a server was restarted.
     Gone,
 }
 
@@ -124,15 +123,12 @@ pub fn prepare(check: CheckName, change: &Change, root: &Path) -> Result<Vec<Und
     Ok(steps)
 }
 
-/// Like [`prepare`] for the settings of a run, but includes steps that are not needed.
+/// The steps of a change, each with the current value, including steps that are not needed. `check`
+/// asked for them, or a run without one.
 ///
 /// # Errors
 /// [`ChangeError::Read`].
-pub fn read_for_run(actions: &[Action], root: &Path) -> Result<Vec<Undo>, ChangeError> {
-    read(None, actions, root)
-}
-
-fn read(
+pub fn read(
     check: Option<CheckName>,
     actions: &[Action],
     root: &Path,
@@ -188,14 +184,6 @@ fn is_gone(root: &Path, path: &Path) -> bool {
     matches!(below(root, path).try_exists(), Ok(false))
 }
 
-/// The current value.
-///
-/// # Errors
-/// [`ChangeError::Read`].
-pub fn value_now(undo: &Undo, root: &Path) -> Result<String, ChangeError> {
-    current(&undo.action, root)
-}
-
 fn taken(undo: &Undo, value: &str, found: String) -> Result<(), ChangeError> {
     if found == value {
         return Ok(());
@@ -203,7 +191,11 @@ fn taken(undo: &Undo, value: &str, found: String) -> Result<(), ChangeError> {
     Err(ChangeError::NotTaken { target: undo.target().to_owned(), value: value.to_owned(), found })
 }
 
-fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
+/// The current value of the target of an action.
+///
+/// # Errors
+/// [`ChangeError::Read`].
+pub fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
     match action {
         Action::Write { path, .. } => {
             let text = fs::read_to_string(below(root, path)).map_err(|error| {
@@ -303,10 +295,10 @@ mod tests {
         let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
         let root = fixture.root();
         let change = write(PATH, "never");
-        let steps = read_for_run(&change.actions, root).unwrap();
+        let steps = read(None, &change.actions, root).unwrap();
         assert_eq!(steps[0].check, None);
         apply(&steps[0], root, &no_program).unwrap();
-        assert_eq!(value_now(&steps[0], root).unwrap(), "never");
+        assert_eq!(current(&steps[0].action, root).unwrap(), "never");
         fs::remove_file(root.join(&PATH[1..])).unwrap();
         assert_eq!(revert(&steps[0], root, &no_program).unwrap(), Reverted::Gone);
         assert!(!root.join(&PATH[1..]).exists());

@@ -1,11 +1,13 @@
 //! Arguments that only `mongod` and `mongos` have, and settings that a version or edition refuses.
 //! Versions 4.4 to 8.x.
 
-use super::{Builder, CommandLine, Launch, refuse};
+use super::{CommandLine, Launch, refuse};
 use crate::address;
-use crate::settings::{ServerRole, StorageEngine};
+use crate::settings::ServerRole;
 use crate::version::{Program, major_minor};
 use crate::{ServerError, ServerOptions, ServerProgram};
+use dyno_plan::model::{ServerPlan, StorageEngine};
+use dyno_plan::units::Span;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -27,25 +29,16 @@ pub(super) fn check(options: &ServerOptions) -> Result<(), ServerError> {
     if options.kind == ServerProgram::Embedded {
         return check_embedded(options);
     }
-    let is_router = options.kind == ServerProgram::Mongos;
-    if is_router != matches!(options.role, ServerRole::Router(_)) {
-        return Err(refuse(
-            options,
-            "server.topology",
-            options.role.name(),
-            "a router must be a `mongos`, and every other server a `mongod`",
-        ));
-    }
     check_commit_interval(options)?;
-    let settings = &options.mongod;
-    if let Some(name) = settings.journal_compressor.as_deref()
+    let plan = &options.plan;
+    if let Some(name) = plan.journal_compressor.as_deref()
         && !JOURNAL_COMPRESSORS.contains(&name)
     {
         let known = JOURNAL_COMPRESSORS.join(", ");
         let reason = format!("supported values are {known}");
         return Err(refuse(options, "server.journal_compressor", name, reason));
     }
-    if let Some(name) = settings.parameters.keys().find(|name| !is_word(name)) {
+    if let Some(name) = plan.parameters.keys().find(|name| !is_word(name)) {
         let reason = "the name of a parameter consists of letters, digits, `_` and `.`";
         return Err(refuse(options, "server.parameters", name, reason));
     }
@@ -58,7 +51,7 @@ fn is_word(name: &str) -> bool {
 }
 
 fn check_commit_interval(options: &ServerOptions) -> Result<(), ServerError> {
-    let Some(interval) = options.mongod.journal_commit_interval else {
+    let Some(interval) = options.plan.journal_commit_interval else {
         return Ok(());
     };
     let milliseconds = interval.0.as_millis();
@@ -75,17 +68,17 @@ fn check_commit_interval(options: &ServerOptions) -> Result<(), ServerError> {
 
 /// Refuses file settings for an engine that writes no files.
 fn check_memory_engine(options: &ServerOptions) -> Result<(), ServerError> {
-    let settings = &options.mongod;
-    if settings.storage_engine != StorageEngine::InMemory {
+    let plan = &options.plan;
+    if !is_in_memory(plan) {
         return Ok(());
     }
     let on_disk = [
-        ("server.block_compressor", options.block_compressor.clone()),
-        ("server.journal_compressor", settings.journal_compressor.clone()),
-        ("server.journal", settings.journal.map(|on| on.to_string())),
+        ("server.block_compressor", plan.block_compressor.clone()),
+        ("server.journal_compressor", plan.journal_compressor.clone()),
+        ("server.journal", plan.journal.map(|on| on.to_string())),
         (
             "server.checkpoint_interval",
-            options.checkpoint_interval.map(|interval| format!("{} s", interval.0.as_secs_f64())),
+            plan.checkpoint_interval.map(|interval| format!("{} s", interval.0.as_secs_f64())),
         ),
     ];
     match on_disk.into_iter().find(|(_, value)| value.is_some()) {
@@ -101,59 +94,55 @@ fn check_memory_engine(options: &ServerOptions) -> Result<(), ServerError> {
 
 /// Refuses settings that the embedded server does not have; the error names a server that does.
 fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
-    let lacks = |setting, value: String, what: &str| {
-        Err(refuse(
-            options,
-            setting,
-            value,
-            format!(
-                "it does not support {what}; install MongoDB 4.4 or later (`dyno server install`) \
-                    and choose `mongod`"
-            ),
-        ))
+    let plan = &options.plan;
+    let seconds = |interval: Span| format!("{} s", interval.0.as_secs_f64());
+    let parameter = plan.parameters.first_key_value();
+    let lacking = [
+        (
+            "server.journal",
+            (plan.journal == Some(false)).then(|| "false".to_owned()),
+            "running without its log",
+        ),
+        (
+            "server.journal_commit_interval",
+            plan.journal_commit_interval.map(seconds),
+            "commit interval",
+        ),
+        ("server.journal_compressor", plan.journal_compressor.clone(), "log compressor"),
+        (
+            "server.storage_engine",
+            is_in_memory(plan).then(|| "in-memory".to_owned()),
+            "in-memory engine",
+        ),
+        (
+            "server.parameters",
+            parameter.map(|(name, value)| format!("{name}={value}")),
+            "parameters on the command line",
+        ),
+    ];
+    let mut lacking = lacking.into_iter();
+    let found = lacking.find_map(|(setting, value, what)| Some((setting, value?, what)));
+    let Some((setting, value, what)) = found else {
+        return Ok(());
     };
-    let settings = &options.mongod;
-    match &options.role {
-        ServerRole::Standalone => {}
-        ServerRole::ReplicaSetMember(name) => {
-            return lacks("server.topology", name.clone(), "replica sets");
-        }
-        ServerRole::ShardMember(name)
-        | ServerRole::ConfigServer(name)
-        | ServerRole::Router(name) => {
-            return lacks("server.topology", name.clone(), "sharding");
-        }
-    }
-    if settings.journal == Some(false) {
-        return lacks("server.journal", "false".into(), "running without its log");
-    }
-    if let Some(interval) = settings.journal_commit_interval {
-        let value = format!("{} s", interval.0.as_secs_f64());
-        return lacks("server.journal_commit_interval", value, "commit interval");
-    }
-    if let Some(name) = &settings.journal_compressor {
-        return lacks("server.journal_compressor", name.clone(), "log compressor");
-    }
-    if settings.storage_engine == StorageEngine::InMemory {
-        return lacks("server.storage_engine", "in-memory".into(), "in-memory engine");
-    }
-    if let Some((name, value)) = settings.parameters.first_key_value() {
-        let value = format!("{name}={value}");
-        return lacks("server.parameters", value, "parameters on the command line");
-    }
-    if options.security.key_file.is_some() {
-        return lacks("server.key_file", "file".into(), "key files");
-    }
-    Ok(())
+    let reason = format!(
+        "it does not support {what}; install MongoDB 4.4 or later (`dyno server install`) and \
+            choose `mongod`"
+    );
+    Err(refuse(options, setting, value, reason))
+}
+
+fn is_in_memory(plan: &ServerPlan) -> bool {
+    plan.storage_engine == Some(StorageEngine::InMemory)
 }
 
 /// Checks the settings that depend on the version or the edition, before anything is created.
-pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
+pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
     if options.kind != ServerProgram::Mongod {
         return Ok(());
     }
-    let settings = &options.mongod;
-    if settings.storage_engine == StorageEngine::InMemory && !program.has_memory_engine() {
+    let plan = &options.plan;
+    if is_in_memory(plan) && !program.has_memory_engine() {
         return Err(refuse(
             options,
             "server.storage_engine",
@@ -161,7 +150,7 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
             "the Community edition lacks this engine; MongoDB Enterprise and Percona Server have it",
         ));
     }
-    if settings.journal == Some(false) {
+    if plan.journal == Some(false) {
         if major_minor(&program.version) >= Some(JOURNAL_ALWAYS) {
             return Err(refuse(
                 options,
@@ -187,11 +176,12 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
 }
 
 /// Adds the arguments of a `mongod` of this version.
-pub(super) fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut Builder) {
-    let settings = &options.mongod;
-    line.know("storage_engine", settings.storage_engine.name().to_owned());
-    if settings.storage_engine == StorageEngine::InMemory {
-        line.pair("--storageEngine", "inMemory");
+pub(super) fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut CommandLine) {
+    let plan = &options.plan;
+    let engine = if is_in_memory(plan) { "inMemory" } else { "wiredTiger" };
+    line.know("storage_engine", engine.to_owned());
+    if is_in_memory(plan) {
+        line.pair("--storageEngine", engine);
     } else {
         journal(options, line);
     }
@@ -209,44 +199,42 @@ pub(super) fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut Bui
     common(options, line);
 }
 
-fn journal(options: &ServerOptions, line: &mut Builder) {
-    let settings = &options.mongod;
-    if settings.journal == Some(false) {
+fn journal(options: &ServerOptions, line: &mut CommandLine) {
+    let plan = &options.plan;
+    if plan.journal == Some(false) {
         line.flag("--nojournal");
     }
-    line.know("journal", settings.journal.unwrap_or(true).to_string());
+    line.know("journal", plan.journal.unwrap_or(true).to_string());
     line.setting(
         "--journalCommitInterval",
         "journal_commit_interval_ms",
-        settings.journal_commit_interval.map(|interval| interval.0.as_millis()),
+        plan.journal_commit_interval.map(|interval| interval.0.as_millis()),
         "100".to_owned(),
     );
     line.setting(
         "--wiredTigerJournalCompressor",
         "journal_compressor",
-        settings.journal_compressor.as_ref(),
+        plan.journal_compressor.as_ref(),
         "snappy".to_owned(),
     );
 }
 
 /// The whole command line of a `mongos`.
-pub(super) fn mongos(options: &ServerOptions, launch: Launch<'_>) -> CommandLine {
-    let mut line = Builder::default();
+pub(super) fn mongos(options: &ServerOptions, launch: Launch<'_>, line: &mut CommandLine) {
     if let ServerRole::Router(config) = &options.role {
         line.pair("--configdb", config);
         line.know("config_servers", config.clone());
     }
-    bind(options, &mut line);
+    bind(options, line);
     line.pair("--port", launch.port.to_string());
     line.flag("--nounixsocket");
     let patience = "mongosShutdownTimeoutMillisForSignaledShutdown";
-    quiesce(options, launch, patience, &mut line);
-    common(options, &mut line);
-    line.0
+    quiesce(options, launch, patience, line);
+    common(options, line);
 }
 
 /// Listening addresses of both programs.
-pub(super) fn bind(options: &ServerOptions, line: &mut Builder) {
+pub(super) fn bind(options: &ServerOptions, line: &mut CommandLine) {
     let bound = address::bound(options.kind, options.listen);
     let texts: Vec<String> = bound.iter().map(ToString::to_string).collect();
     line.pair("--bind_ip", texts.join(","));
@@ -256,9 +244,9 @@ pub(super) fn bind(options: &ServerOptions, line: &mut Builder) {
 }
 
 /// Shortens the wait at shutdown, unless the user has set it.
-fn quiesce(options: &ServerOptions, launch: Launch<'_>, parameter: &str, line: &mut Builder) {
+fn quiesce(options: &ServerOptions, launch: Launch<'_>, parameter: &str, line: &mut CommandLine) {
     let waits = major_minor(launch.version) >= Some(QUIESCES);
-    if waits && !options.mongod.parameters.contains_key(parameter) {
+    if waits && !options.plan.parameters.contains_key(parameter) {
         line.pair("--setParameter", format!("{parameter}={QUIESCE_MS}"));
     }
 }
@@ -276,15 +264,15 @@ pub fn tls_arguments(server: &Path, ca: &Path, is_mutual: bool) -> Vec<OsString>
 }
 
 /// Arguments of both programs.
-fn common(options: &ServerOptions, line: &mut Builder) {
+fn common(options: &ServerOptions, line: &mut CommandLine) {
     if let Some(path) = &options.security.key_file {
         line.pair("--keyFile", path);
     }
     if let Some(tls) = &options.security.tls {
         let is_mutual = options.security.require_client_certificate;
-        line.0.arguments.extend(tls_arguments(&tls.server, &tls.ca, is_mutual));
+        line.arguments.extend(tls_arguments(&tls.server, &tls.ca, is_mutual));
     }
-    for (name, value) in &options.mongod.parameters {
+    for (name, value) in &options.plan.parameters {
         line.pair("--setParameter", format!("{name}={value}"));
         line.know(&format!("parameter.{name}"), value.clone());
     }

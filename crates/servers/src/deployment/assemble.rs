@@ -47,7 +47,7 @@ pub(super) enum Condition<T> {
 /// its user this way.
 fn on_loopback_first(server: &ServerOptions) -> Option<ServerOptions> {
     let reached = address::local(server.kind, server.listen);
-    (server.auth && !reached.is_loopback()).then(|| ServerOptions {
+    (server.plan.auth && !reached.is_loopback()).then(|| ServerOptions {
         listen: Ipv4Addr::LOCALHOST.into(),
         advertise: None,
         ..server.clone()

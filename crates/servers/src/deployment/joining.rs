@@ -8,10 +8,9 @@ use dyno_plan::topology::Topology;
 
 use super::assemble::{Condition, StepContext};
 use super::layout::{election_settings, instances};
-use super::planning::{check_programs, planned_member};
+use super::planning::planned_member;
 use super::replica_set::{PlannedMember, configuration};
-use super::secrets::Secrets;
-use super::{Deployment, DeploymentOptions, Encryption, launch, secured};
+use super::{Deployment, DeploymentOptions, launch, secured};
 use crate::{AdminClient, CommandFailure, ServerError};
 
 /// Error codes that mean that another host has already created the user, which also closes the
@@ -20,19 +19,6 @@ const USER_EXISTS: i32 = 51003;
 const UNAUTHORIZED: i32 = 13;
 
 impl Deployment {
-    /// Refuses what [`start_member`](Deployment::start_member) would refuse, if that can be checked
-    /// before a server runs. Creates nothing.
-    ///
-    /// # Errors
-    /// [`ServerError`], like a start.
-    pub fn check_member(
-        topology: &Topology,
-        options: &DeploymentOptions,
-        number: usize,
-    ) -> Result<(), ServerError> {
-        check_programs(topology, &[planned_member(topology, options, number)?])
-    }
-
     /// Starts member `number` of a replica set whose other members are on other hosts, in the order
     /// of [`instances`]. It is unusable before [`join`](Deployment::join). If the options ask for
     /// users or certificates, they should contain [`secrets`](DeploymentOptions::secrets), because
@@ -48,16 +34,7 @@ impl Deployment {
     ) -> Result<Deployment, ServerError> {
         topology.check()?;
         let (instance, mut server) = planned_member(topology, options, number)?;
-        let mut deployment = Deployment {
-            topology: topology.clone(),
-            members: Vec::new(),
-            secrets: Secrets::make(options, true)?,
-            require_client_certificate: options.encryption
-                == Encryption::On { require_client_certificate: true },
-            program: options.server.kind.executable(),
-            set_hosts: Vec::new(),
-            step_limit: options.step_limit,
-        };
+        let mut deployment = Deployment::new(topology, options, true)?;
         secured(&mut server, &deployment.secrets, options);
         let running = launch(&instance, &server, false, interrupted)?;
         deployment.add(instance, server, running);

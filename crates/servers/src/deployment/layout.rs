@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{ServerError, ServerProgram, ServerRole};
+use dyno_plan::model::DiskMapping;
 use dyno_plan::topology::{ReplicaSet, Topology};
 
 /// Name of the only replica set of a deployment.
@@ -33,16 +34,6 @@ pub enum InstanceKind {
     ConfigServer,
     /// Forwards operations to the shards.
     Router,
-}
-
-/// How servers with data are assigned to data folders.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FolderMapping {
-    /// In turn: server i on folder i modulo the number of folders.
-    #[default]
-    RoundRobin,
-    /// Server i on folder i; fewer folders than servers are refused.
-    Direct,
 }
 
 /// Role of a member in elections.
@@ -137,10 +128,10 @@ pub(crate) fn data_folders(
     topology: &Topology,
     instances: &[Instance],
     roots: &[PathBuf],
-    mapping: FolderMapping,
+    mapping: DiskMapping,
 ) -> Result<Vec<PathBuf>, ServerError> {
     let data = instances.iter().filter(|instance| instance.kind == InstanceKind::Data).count();
-    if roots.is_empty() || (mapping == FolderMapping::Direct && roots.len() < data) {
+    if roots.is_empty() || (mapping == DiskMapping::Direct && roots.len() < data) {
         return Err(ServerError::TooFewFolders { instances: data, folders: roots.len() });
     }
     if *topology == Topology::Standalone {
@@ -171,7 +162,7 @@ mod tests {
     fn folders(
         text: &str,
         roots: &[&str],
-        mapping: FolderMapping,
+        mapping: DiskMapping,
     ) -> Result<Vec<String>, ServerError> {
         let topology: Topology = text.parse().unwrap();
         let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
@@ -197,22 +188,22 @@ mod tests {
 
     #[test]
     fn servers_with_data_use_disks_in_turn() {
-        let mapped = folders("sharded=1x3", &["/a", "/b"], FolderMapping::RoundRobin);
+        let mapped = folders("sharded=1x3", &["/a", "/b"], DiskMapping::RoundRobin);
         assert_eq!(
             mapped.unwrap(),
             ["/a/config-0", "/a/shard-0-0", "/b/shard-0-1", "/a/shard-0-2", "/a/router-0"]
         );
-        let dealt = folders("split=3", &["/a", "/b"], FolderMapping::RoundRobin);
+        let dealt = folders("split=3", &["/a", "/b"], DiskMapping::RoundRobin);
         assert_eq!(dealt.unwrap(), ["/a/split-0", "/b/split-1", "/a/split-2"]);
-        let alone = folders("standalone", &["/a", "/b"], FolderMapping::RoundRobin);
+        let alone = folders("standalone", &["/a", "/b"], DiskMapping::RoundRobin);
         assert_eq!(alone.unwrap(), ["/a"]);
     }
 
     #[test]
     fn direct_mapping_needs_a_folder_for_each_server() {
-        let mapped = folders("pairs=2", &["/a", "/b", "/c"], FolderMapping::Direct);
+        let mapped = folders("pairs=2", &["/a", "/b", "/c"], DiskMapping::Direct);
         assert_eq!(mapped.unwrap(), ["/a/pair-0", "/b/pair-1"]);
-        let refused = folders("pairs=3", &["/a", "/b"], FolderMapping::Direct);
+        let refused = folders("pairs=3", &["/a", "/b"], DiskMapping::Direct);
         assert!(matches!(refused, Err(ServerError::TooFewFolders { instances: 3, folders: 2 })));
     }
 

@@ -4,10 +4,11 @@ use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
+use dyno_plan::model::ServerPlan;
 use dyno_plan::units::Bytes;
 
 use super::layout::{Instance, InstanceKind, data_folders, instances};
-use super::{DeploymentOptions, member_error};
+use super::{Deployment, DeploymentOptions, member_error};
 use crate::cache::{CacheDemand, MemoryShare, cache_shares};
 use crate::version::{Program, program_version};
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line, server};
@@ -50,46 +51,66 @@ pub(super) fn planned_member(
     Ok(planned.remove(0))
 }
 
-/// Refuses what no machine could start. Does not check programs, addresses, memory and existing
-/// folders. With several machines each member has its own.
-pub(super) fn check_elsewhere(
-    topology: &Topology,
-    options: &DeploymentOptions,
-    over_machines: bool,
-) -> Result<(), ServerError> {
-    check_formable(topology, options.server.kind)?;
-    check_collection(topology, options)?;
-    let all = instances(topology);
-    let machines: Vec<&[Instance]> = match over_machines {
-        true => all.chunks(1).collect(),
-        false => vec![&all[..]],
-    };
-    for on_machine in machines {
-        let folders = data_folders(topology, on_machine, &options.data_dirs, options.mapping)?;
-        for (instance, folder) in on_machine.iter().zip(folders) {
-            let server = one(topology, options, instance, folder)?;
-            command_line::check(&server).map_err(|error| of_member(topology, instance, error))?;
+impl Deployment {
+    /// Like [`check`](Deployment::check) for servers on other machines, about which nothing is
+    /// known here: checks topology, settings, and the number of data folders. With `over_machines`
+    /// each member has its own machine.
+    ///
+    /// # Errors
+    /// [`ServerError`], like a start there.
+    pub fn check_elsewhere(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        over_machines: bool,
+    ) -> Result<(), ServerError> {
+        topology.check()?;
+        check_formable(topology, options.server.kind)?;
+        check_collection(topology, options)?;
+        let all = instances(topology);
+        let machines: Vec<&[Instance]> = match over_machines {
+            true => all.chunks(1).collect(),
+            false => vec![&all[..]],
+        };
+        for on_machine in machines {
+            for (instance, folder) in
+                on_machine.iter().zip(folders_of(topology, options, on_machine)?)
+            {
+                let server = one(topology, options, instance, folder)?;
+                command_line::check(&server)
+                    .map_err(|error| of_member(topology, instance, error))?;
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// The data folder of each server with data, in the order of their start, whether it exists or
+    /// not. With `member` only this member's folder, whose machine has no other.
+    ///
+    /// # Errors
+    /// [`ServerError::TooFewFolders`].
+    pub fn planned_folders(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        member: Option<usize>,
+    ) -> Result<Vec<PathBuf>, ServerError> {
+        let all = instances(topology);
+        let own = match member {
+            Some(number) => all.get(number..=number).unwrap_or_default(),
+            None => &all[..],
+        };
+        let with_data = own.iter().zip(folders_of(topology, options, own)?);
+        let with_data = with_data.filter(|(one, _)| one.kind == InstanceKind::Data);
+        Ok(with_data.map(|(_, folder)| folder).collect())
+    }
 }
 
-/// The data folder of each server with data, in the order of their start; with `member` only this
-/// member's folder, whose machine has no other. Does not access the folders.
-pub(super) fn planned_folders(
+fn folders_of(
     topology: &Topology,
     options: &DeploymentOptions,
-    member: Option<usize>,
+    instances: &[Instance],
 ) -> Result<Vec<PathBuf>, ServerError> {
-    let all = instances(topology);
-    let own = match member {
-        Some(number) => all.get(number..=number).unwrap_or_default(),
-        None => &all[..],
-    };
-    let folders = data_folders(topology, own, &options.data_dirs, options.mapping)?;
-    let with_data = own.iter().zip(folders);
-    let with_data = with_data.filter(|(one, _)| one.kind == InstanceKind::Data);
-    Ok(with_data.map(|(_, folder)| folder).collect())
+    let mapping = options.server.plan.disk_mapping;
+    data_folders(topology, instances, &options.data_dirs, mapping)
 }
 
 /// Adds the server's name to an error if the topology has several servers.
@@ -107,7 +128,7 @@ fn planned_of(
     caches: Vec<(Instance, Option<Bytes>)>,
 ) -> Result<Vec<(Instance, ServerOptions)>, ServerError> {
     let all: Vec<Instance> = caches.iter().map(|(one, _)| one.clone()).collect();
-    let folders = data_folders(topology, &all, &options.data_dirs, options.mapping)?;
+    let folders = folders_of(topology, options, &all)?;
     check_collection(topology, options)?;
     check_kept(topology, options, &folders)?;
     check_advertised(options)?;
@@ -115,9 +136,7 @@ fn planned_of(
     for ((instance, folder), (_, cache)) in all.into_iter().zip(folders).zip(caches) {
         let mut server = one(topology, options, &instance, folder)?;
         server.cache = cache;
-        if let Some(adjust) = &options.adjust {
-            adjust(&instance, &mut server);
-        }
+        server.placement = options.seats.get(&instance.name).cloned().or(server.placement);
         // Both kinds of server report a missing address in the same words.
         let checked = command_line::check(&server).and_then(|()| server::free_port(&server));
         checked.map_err(|error| of_member(topology, &instance, error))?;
@@ -184,9 +203,7 @@ fn one(
             tried: Vec::new(),
         })?;
         // A router stores no data, so it does not have these settings.
-        server.block_compressor = None;
-        server.checkpoint_interval = None;
-        server.mongod = Default::default();
+        server.plan = ServerPlan { auth: server.plan.auth, ..ServerPlan::default() };
     }
     // The parent folder is removed with the last member, unless it existed before.
     let above = folder.parent().filter(|above| !above.exists());
@@ -260,7 +277,7 @@ fn check_kept(
         Topology::ReplicaSet(_) | Topology::Sharded(_) => {
             "an existing replica set cannot be restarted because its members would have other ports"
         }
-        _ if options.server.auth => {
+        _ if options.server.plan.auth => {
             "a user with a new password cannot be created in an existing database"
         }
         _ => return Ok(()),

@@ -6,9 +6,10 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dyno_plan::model::Encryption;
 use dyno_plan::uri::Credentials;
 
-use super::options::{DeploymentOptions, Encryption};
+use super::options::DeploymentOptions;
 use crate::ServerError;
 use crate::address::certificate_names;
 use crate::secret::{private_folder, random_credentials, random_text, write_private};
@@ -77,8 +78,9 @@ impl Secrets {
         let mut secrets = Secrets { tls: None, key_file: None, credentials: None, folder: None };
         let failed = |path: &PathBuf, source| ServerError::Tls { path: path.clone(), source };
         let given = options.secrets.as_ref();
-        let key_file = options.server.auth && needs_key_file;
-        if options.encryption != Encryption::Off || key_file {
+        let plan = &options.server.plan;
+        let key_file = plan.auth && needs_key_file;
+        if plan.encryption != Encryption::Off || key_file {
             let path = std::path::absolute(&options.secrets_dir)
                 .map_err(|source| failed(&options.secrets_dir, source))?;
             private_folder(&path).map_err(|source| failed(&path, source))?;
@@ -88,7 +90,7 @@ impl Secrets {
                 failed(&path, source)
             })?;
             secrets.folder = Some((path.clone(), watchdog));
-            if options.encryption != Encryption::Off {
+            if plan.encryption != Encryption::Off {
                 secrets.tls = Some(certificates(options)?.write(&path)?);
             }
             if key_file {
@@ -100,7 +102,7 @@ impl Secrets {
                 secrets.key_file = Some(file);
             }
         }
-        if options.server.auth {
+        if plan.auth {
             let made = given.and_then(|given| given.credentials.clone());
             let made = made.map_or_else(random_credentials, Ok);
             secrets.credentials =

@@ -19,7 +19,7 @@ pub enum InstallError {
         reason: String,
     },
     /// The version cannot be fetched.
-    #[error("`mongod` {version} cannot be fetched; only {} can", pins::versions())]
+    #[error("cannot fetch `mongod` {version}; the available versions are {}", pins::versions())]
     NotPinned {
         /// The requested version.
         version: String,

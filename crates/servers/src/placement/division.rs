@@ -97,8 +97,6 @@ mod tests {
                 cpus: (next..next + size).collect(),
                 node: 0,
                 package: 0,
-                die: 0,
-                core_id: index,
                 cache_group: Some(index / 2),
             });
             next += size;

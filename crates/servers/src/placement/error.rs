@@ -53,7 +53,7 @@ pub enum PlacementError {
         wanted: usize,
     },
     /// A node does not exist, or lacks CPUs or memory.
-    #[error("node {node} has no usable {what}; nodes that do are `{known}`")]
+    #[error("node {node} has no usable {what}; nodes with usable {what} are `{known}`")]
     UnusableNode {
         node: u32,
         /// `CPU` or `memory`.
@@ -62,7 +62,7 @@ pub enum PlacementError {
         known: NodeSet,
     },
     /// Excluding the nodes of a list leaves no node.
-    #[error("no node but `{excluded}` has a usable CPU; nodes that do are `{known}`")]
+    #[error("excluding the nodes `{excluded}` leaves none; nodes with usable CPUs are `{known}`")]
     NoNodeLeft {
         /// The nodes of the list.
         excluded: NodeSet,

@@ -18,10 +18,6 @@ pub struct Machine {
     pub cores: Vec<Core>,
     /// Online nodes, ascending. At least one: a system without nodes counts as node 0.
     pub nodes: Vec<Node>,
-    /// CPUs that could ever be plugged in.
-    pub possible: CpuSet,
-    /// CPUs that are plugged in.
-    pub present: CpuSet,
     /// CPUs that are running.
     pub online: CpuSet,
     /// Online CPUs that this process may use, after its affinity mask and its control groups.
@@ -41,10 +37,6 @@ pub struct Core {
     pub node: u32,
     /// Package (socket); 0 if the system does not report it.
     pub package: u32,
-    /// Die in the package; 0 if the system does not report it.
-    pub die: u32,
-    /// The kernel's number of the core, unique only within its die.
-    pub core_id: u32,
     /// Number of the L3 cache that it shares with others, counted over the machine and separately
     /// for each node; `None` if the system does not report it.
     pub cache_group: Option<u32>,

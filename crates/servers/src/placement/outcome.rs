@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
 use dyno_plan::placement::{CpuSet, NodeSet};
-use dyno_plan::placement::{InstancePlacement, MemoryPolicy, PlacementRequest};
+use dyno_plan::placement::{InstancePlacement, PlacementRequest};
 
 /// The places of all instances and clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,8 +57,6 @@ pub enum Note {
         /// Number of CPUs of each server, in their order.
         cpus: Vec<u32>,
     },
-    /// Memory comes from nodes without CPUs, which may be slower or farther away.
-    NodesWithoutCpus { nodes: NodeSet },
 }
 
 impl fmt::Display for Note {
@@ -96,10 +94,6 @@ impl fmt::Display for Note {
                     cpus.join(", ")
                 )
             }
-            Note::NodesWithoutCpus { nodes } => write!(
-                formatter,
-                "memory also comes from the nodes {nodes}, which have no CPUs and may be slower than the others"
-            ),
         }
     }
 }
@@ -138,7 +132,6 @@ pub(super) fn notes(
     notes.extend(unpinned(instances, clients));
     notes.extend(quota(machine, &processes));
     notes.extend(unequal(instances));
-    notes.extend(without_cpus(machine, &processes));
     notes
 }
 
@@ -147,18 +140,6 @@ fn unequal(instances: &[InstancePlacement]) -> Option<Note> {
     let cpus: Vec<u32> = sizes.map(|cpus| cpus.len() as u32).collect();
     let differ = cpus.windows(2).any(|pair| pair[0] != pair[1]);
     differ.then_some(Note::UnequalServers { cpus })
-}
-
-fn without_cpus(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Option<Note> {
-    let used = |number: u32| {
-        let mut places = processes.iter().map(|(_, place)| &place.memory);
-        places.any(
-            |memory| matches!(memory, MemoryPolicy::Interleave(nodes) if nodes.contains(number)),
-        )
-    };
-    let bare = machine.nodes.iter().filter(|node| node.cpus.is_empty());
-    let nodes: NodeSet = bare.map(|node| node.number).filter(|number| used(*number)).collect();
-    (!nodes.is_empty()).then_some(Note::NodesWithoutCpus { nodes })
 }
 
 fn shared_cores(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Vec<Note> {

@@ -23,25 +23,13 @@ impl Machine {
     pub fn read(root: &Path) -> Result<Machine, PlacementError> {
         let folder = root.join("sys/devices/system/cpu");
         let online: CpuSet = required_list(&folder.join("online"))?;
-        let present = optional_list(&folder.join("present"))?.unwrap_or_else(|| online.clone());
-        let possible = optional_list(&folder.join("possible"))?.unwrap_or_else(|| present.clone());
         let (nodes, has_nodes) = read_nodes(root, &online)?;
         let cores = read_cores(&folder, &online, &nodes)?;
         let limits = cgroup::read(root)?;
         let status = required(&root.join("proc/self/status"))?;
         let allowed_cpus = allowed_cpus(&status, &online, &limits)?;
         let allowed_memory_nodes = allowed_memory(&status, &nodes, has_nodes, &limits)?;
-        Ok(Machine {
-            cores,
-            nodes,
-            possible,
-            present,
-            online,
-            allowed_cpus,
-            allowed_memory_nodes,
-            has_nodes,
-            limits,
-        })
+        Ok(Machine { cores, nodes, online, allowed_cpus, allowed_memory_nodes, has_nodes, limits })
     }
 }
 
@@ -188,8 +176,6 @@ fn distances(path: &Path, own: u32, nodes: &NodeSet) -> Result<Vec<(u32, u32)>, 
 struct Thread {
     siblings: CpuSet,
     package: u32,
-    die: u32,
-    core_id: u32,
     /// First CPU of the group that shares its L3 cache.
     cache: Option<u32>,
 }
@@ -208,17 +194,7 @@ fn read_cores(folder: &Path, online: &CpuSet, nodes: &[Node]) -> Result<Vec<Core
         let cpus = thread.siblings.difference(&seen);
         seen.extend(&cpus);
         caches.extend(thread.cache.map(|first| (node, first)));
-        cores.push((
-            thread.cache,
-            Core {
-                cpus,
-                node,
-                package: thread.package,
-                die: thread.die,
-                core_id: thread.core_id,
-                cache_group: None,
-            },
-        ));
+        cores.push((thread.cache, Core { cpus, node, package: thread.package, cache_group: None }));
     }
     let numbers: BTreeMap<_, _> = caches.into_iter().zip(0..).collect();
     let numbered = cores.into_iter().map(|(cache, core)| Core {
@@ -232,10 +208,7 @@ fn read_cores(folder: &Path, online: &CpuSet, nodes: &[Node]) -> Result<Vec<Core
 
 fn read_thread(folder: &Path, cpu: u32, online: &CpuSet) -> Result<Thread, PlacementError> {
     let topology = folder.join("topology");
-    // Some virtual machines report -1 for unknown values.
-    let number = |name: &str| -> Result<Option<u32>, PlacementError> {
-        Ok(optional(&topology.join(name))?.and_then(|text| text.trim().parse().ok()))
-    };
+    let package = optional(&topology.join("physical_package_id"))?;
     let siblings = match optional_list(&topology.join("thread_siblings_list"))? {
         Some(list) => Some(list),
         None => optional_list(&topology.join("core_cpus_list"))?,
@@ -244,9 +217,8 @@ fn read_thread(folder: &Path, cpu: u32, online: &CpuSet) -> Result<Thread, Place
     siblings.insert(cpu);
     Ok(Thread {
         siblings,
-        package: number("physical_package_id")?.unwrap_or(0),
-        die: number("die_id")?.unwrap_or(0),
-        core_id: number("core_id")?.unwrap_or(cpu),
+        // Some virtual machines report -1 for an unknown one.
+        package: package.and_then(|text| text.trim().parse().ok()).unwrap_or(0),
         cache: read_cache(&folder.join("cache"), online)?,
     })
 }

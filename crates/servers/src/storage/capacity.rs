@@ -2,6 +2,8 @@
 //! it busy. The operations of `fio` itself go to the file system, which may add requests, merge
 //! them, spread them over several devices, or answer from memory.
 
+use dyno_record::disk::DiskCapacity;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,26 +43,6 @@ pub struct DeviceDone {
 /// Reads the counters of the devices that finally serve the storage's requests, or returns why it
 /// cannot.
 pub type Counting<'a> = &'a dyn Fn() -> Result<Vec<DeviceDone>, String>;
-
-/// Highest rates of one device if it does nothing else.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeviceCapacity {
-    /// Its name in `/sys/block`.
-    pub name: String,
-    /// Reads of 4 KiB per second.
-    pub read_per_s: Option<f64>,
-    /// Writes of 4 KiB per second.
-    pub write_per_s: Option<f64>,
-    /// Bytes read per second, in large requests.
-    pub read_bytes_per_s: Option<f64>,
-    /// Bytes written per second, in large requests.
-    pub write_bytes_per_s: Option<f64>,
-    /// Flushes per second, each after at least one write: the lower end of the 95 % interval.
-    pub flush_per_s: Option<f64>,
-    /// Half of the widest 95 % interval of the other rates, relative to the rate: the variation
-    /// within the second or two of the measurement. The variation over longer times is unknown.
-    pub uncertainty_ratio: Option<f64>,
-}
 
 /// Kind of operation to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +95,7 @@ impl Kind {
         }
     }
 
-    fn place(self, capacity: &mut DeviceCapacity) -> &mut Option<f64> {
+    fn place(self, capacity: &mut DiskCapacity) -> &mut Option<f64> {
         match self {
             Kind::Reads => &mut capacity.read_per_s,
             Kind::Writes => &mut capacity.write_per_s,
@@ -258,14 +240,9 @@ pub(super) fn idle(rates: &[DeviceRate], devices: &[DeviceDone]) -> Vec<String> 
 }
 
 /// Enters the rates of one kind.
-pub(super) fn enter(kind: Kind, rates: &[DeviceRate], into: &mut Vec<DeviceCapacity>) {
+pub(super) fn enter(kind: Kind, rates: &[DeviceRate], into: &mut BTreeMap<String, DiskCapacity>) {
     for rate in rates {
-        let place = into.iter().position(|one| one.name == rate.name);
-        let place = place.unwrap_or_else(|| {
-            into.push(DeviceCapacity { name: rate.name.clone(), ..DeviceCapacity::default() });
-            into.len() - 1
-        });
-        let capacity = &mut into[place];
+        let capacity = into.entry(rate.name.clone()).or_default();
         if kind == Kind::Flushes {
             // Flush rates vary more, and are not a bound whose error matters.
             let least = rate.per_s * (1.0 - rate.uncertainty_ratio);

@@ -1,13 +1,16 @@
 //! Measures storage without a server, with `fio` on the new file system: reads like a cold cache,
 //! writes like a journal, and as many concurrent operations as its devices can serve.
 
-use super::capacity::{self, Counting, CpuTicks, DeviceCapacity, JobDone, Kind, Look};
+use super::capacity::{self, Counting, CpuTicks, JobDone, Kind, Look};
 use super::program::{self, Interrupted};
 use super::throttle::Throttle;
 use super::{PreparedStorage, StorageError};
 use dyno_plan::storage::FileSystem;
+use dyno_record::disk::DiskCapacity;
+use dyno_record::storage::StorageLimitsRecord;
 use serde_json::Value;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -43,16 +46,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Measured limits of storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageLimits {
-    /// Random reads of 4 KiB, 16 at once, bypassing the page cache.
-    pub random_reads_per_s: f64,
-    /// Writes of 4 KiB, one after the other, each followed by `fdatasync`.
-    pub synced_writes_per_s: f64,
-    /// Capacity of each device, without the plan's limit.
-    pub capacities: Vec<DeviceCapacity>,
+    /// As a server uses the storage.
+    pub performance: StorageLimitsRecord,
+    /// Capacity of each device by its name in `/sys/block`, without the plan's limit.
+    pub capacities: BTreeMap<String, DiskCapacity>,
     /// Why capacities are missing.
     pub no_capacity: Option<String>,
-    /// The measuring program with its version.
-    pub measured_by: String,
 }
 
 /// Whether the measuring program is available.
@@ -66,7 +65,7 @@ pub(super) fn measure(
     counting: Counting<'_>,
     interrupted: Interrupted<'_>,
 ) -> Result<StorageLimits, StorageError> {
-    let folder = storage.folder();
+    let folder = storage.folder.as_path();
     let bench = Bench {
         folder,
         file: "fio.data",
@@ -126,11 +125,13 @@ impl Bench<'_> {
             })
         };
         Ok(StorageLimits {
-            random_reads_per_s: per_s(&read, "read")?,
-            synced_writes_per_s: per_s(&written, "write")?,
-            capacities: Vec::new(),
+            performance: StorageLimitsRecord {
+                random_reads_per_s: per_s(&read, "read")?,
+                synced_writes_per_s: per_s(&written, "write")?,
+                measured_by: read["fio version"].as_str().unwrap_or(FIO).to_owned(),
+            },
+            capacities: BTreeMap::new(),
             no_capacity: None,
-            measured_by: read["fio version"].as_str().unwrap_or(FIO).to_owned(),
         })
     }
 

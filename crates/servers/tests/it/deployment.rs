@@ -10,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bson::doc;
-use dyno_plan::model::{ServerKind, ServerPlan};
+use dyno_plan::model::{DiskMapping, Encryption, ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
+use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
-    AdminClient, DataDir, Deployment, DeploymentOptions, Encryption, FolderMapping, InstanceKind,
-    MemoryShare, Namespace, PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology,
-    deviations, read_back,
+    AdminClient, DataDir, Deployment, DeploymentOptions, InstanceKind, MemoryShare, Namespace,
+    PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology, deviations, read_back,
 };
 use dyno_testkit::fake_mongod::{FakeAdminClient, FakeMongod, serve};
 use tempfile::TempDir;
@@ -173,12 +173,12 @@ fn pairs_share_memory_and_alternate_disks() {
     bench.assert_no_violation();
     bench.assert_clean();
 
-    options.mapping = FolderMapping::Direct;
+    options.server.plan.disk_mapping = DiskMapping::Direct;
     let error = bench.error("pairs=3", &options);
     assert!(matches!(error, ServerError::TooFewFolders { instances: 3, folders: 2 }));
     options.memory = Some(MemoryShare::equal(1 << 30, 3));
-    let error = bench
-        .error("pairs=3", &DeploymentOptions { mapping: FolderMapping::RoundRobin, ..options });
+    options.server.plan.disk_mapping = DiskMapping::RoundRobin;
+    let error = bench.error("pairs=3", &options);
     assert!(matches!(error, ServerError::NoMemory { .. }), "{error:?}");
 }
 
@@ -275,8 +275,8 @@ fn arbiter_holds_no_data_and_has_the_smallest_cache() {
 fn secured_members_share_a_key_and_a_user() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
-    options.server.auth = true;
-    options.encryption = Encryption::On { require_client_certificate: true };
+    options.server.plan.auth = true;
+    options.server.plan.encryption = Encryption::Mutual;
     let deployment = bench.start("replica-set=2+1", &options).unwrap();
     let secrets = bench.folder.join("server-secrets");
     assert!(secrets.join("members.key").exists());
@@ -313,7 +313,7 @@ fn cluster_is_assembled_in_the_order_of_each_version() {
     for (version, members) in [("5.0.31", 1), ("7.0.14", 3), ("8.0.4", 1)] {
         let mut bench = Bench::new(version);
         let mut options = bench.options();
-        options.server.auth = true;
+        options.server.plan.auth = true;
         let text = format!("sharded=2x{members},chunks=8");
         let deployment = bench.start(&text, &options).unwrap();
         let router = deployment.members().last().unwrap().server().address();
@@ -437,11 +437,10 @@ fn refused_step_names_the_server_and_its_answer() {
 fn member_that_fails_to_start_stops_the_others() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
-    options.adjust = Some(std::sync::Arc::new(|instance, server| {
-        if instance.name == "pair-2" {
-            server.program = "/bin/false".into();
-        }
-    }));
+    // The machine does not have this CPU.
+    let cpus = Some([8191].into_iter().collect());
+    let seat = InstancePlacement { cpus, ..InstancePlacement::default() };
+    options.seats.insert("pair-2".into(), seat);
     let error = bench.error("pairs=3", &options);
     assert!(matches!(&error, ServerError::Member { name, .. } if name == "pair-2"), "{error:?}");
 }
@@ -568,7 +567,7 @@ fn helper_that_holds_a_cluster() {
     let folder = PathBuf::from(std::env::var_os(HOLDER_FOLDER).expect("started by another test"));
     let mut bench = Bench::in_folder(&folder, "7.0.14");
     let mut options = bench.options();
-    options.server.auth = true;
+    options.server.plan.auth = true;
     let deployment = bench.start("sharded=2x1", &options).unwrap();
     println!("holding {}", deployment.members().len());
     // Until the other process ends or kills us.

@@ -112,9 +112,9 @@ fn embedded_server_starts_with_its_settings_and_stops_cleanly() {
     let Some(mut options) = or_skip(options) else {
         return;
     };
-    options.block_compressor = Some("zlib".into());
-    options.checkpoint_interval = Some(Span::from_secs(5));
-    options.sync_on_commit = true;
+    options.plan.block_compressor = Some("zlib".into());
+    options.plan.checkpoint_interval = Some(Span::from_secs(5));
+    options.plan.durable_writes = true;
     let mut server = start(&options, &|| false).unwrap();
 
     assert!(server.address().ip().is_loopback());

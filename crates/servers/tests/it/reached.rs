@@ -8,9 +8,10 @@ use std::time::Duration;
 use crate::one_server::Kind;
 use crate::secured::{Driver, assert_only_logs, client_options, options};
 use bson::{Document, doc};
+use dyno_plan::model::Encryption;
 use dyno_servers::{
-    AdminClient, Authority, Certificates, Deployment, DeploymentOptions, Encryption, GivenSecrets,
-    MemberKey, ServerError, Target, Topology, random_credentials,
+    AdminClient, Authority, Certificates, Deployment, DeploymentOptions, GivenSecrets, MemberKey,
+    ServerError, Target, Topology, random_credentials,
 };
 use dyno_testkit::network::{add_address, own_network};
 use dyno_testkit::or_skip;
@@ -31,9 +32,9 @@ of_both!(
 fn secured(folder: &TempDir, kind: Kind, listen: &str) -> Option<DeploymentOptions> {
     or_skip(own_network(&HOSTS))?;
     let mut options = options(folder.path(), kind)?;
-    options.server.auth = true;
+    options.server.plan.auth = true;
     options.server.listen = listen.parse().unwrap();
-    options.encryption = Encryption::On { require_client_certificate: false };
+    options.server.plan.encryption = Encryption::Server;
     Some(options)
 }
 
@@ -131,7 +132,7 @@ fn reachable_replica_set_verifies_its_addresses() {
     let Some(mut options) = secured(&folder, Kind::Mongod, HOSTS[1]) else {
         return;
     };
-    options.encryption = Encryption::On { require_client_certificate: true };
+    options.server.plan.encryption = Encryption::Mutual;
     let mut driver = Driver::new();
     let topology = "replica-set=2+1".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
@@ -239,7 +240,7 @@ fn set_with_a_missing_member_is_refused_and_stopped() {
     drop(member);
     assert_only_logs(folder.path());
     let pairs: Topology = "pairs=2".parse().unwrap();
-    let refused = Deployment::check_member(&pairs, &options, 0).unwrap_err();
+    let refused = Deployment::start_member(&pairs, &options, 0, &|| false).unwrap_err();
     assert!(
         matches!(&refused, ServerError::Setting { setting: "server.topology", value, .. } if value == "pairs=2"),
         "{refused:?}"

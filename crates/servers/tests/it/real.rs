@@ -5,11 +5,9 @@
 use crate::one_server::Kind;
 use crate::secured::{Driver, assert_only_logs, client_options, options};
 use bson::{Document, doc};
+use dyno_plan::model::{DiskMapping, Encryption, StorageEngine};
 use dyno_plan::units::Span;
-use dyno_servers::{
-    AdminClient, Deployment, DeploymentOptions, Encryption, FolderMapping, Member, ServerError,
-    StorageEngine,
-};
+use dyno_servers::{AdminClient, Deployment, DeploymentOptions, Member, ServerError};
 use dyno_testkit::{mongos_program, or_skip, percona_program};
 use mongodb::Client;
 use mongodb::options::{AuthMechanism, Credential};
@@ -78,17 +76,17 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 fn every_mongod_setting_is_read_back_as_requested() {
     let Some(mut lab) = Lab::new() else { return };
     let server = &mut lab.options.server;
-    server.block_compressor = Some("zstd".into());
-    server.checkpoint_interval = Some(Span::from_secs(30));
-    server.mongod.journal_compressor = Some("zlib".into());
-    server.mongod.journal_commit_interval = Some(Span(Duration::from_millis(50)));
+    server.plan.block_compressor = Some("zstd".into());
+    server.plan.checkpoint_interval = Some(Span::from_secs(30));
+    server.plan.journal_compressor = Some("zlib".into());
+    server.plan.journal_commit_interval = Some(Span(Duration::from_millis(50)));
     let parameters = [
         ("ttlMonitorSleepSecs", "30"),
         ("diagnosticDataCollectionPeriodMillis", "500"),
         ("notablescan", "true"),
     ];
     let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    server.mongod.parameters = parameters.map(own).into();
+    server.plan.parameters = parameters.map(own).into();
     let deployment = lab.start("standalone").unwrap();
     let [found] = &lab.read_back(&deployment)[..] else { panic!("one server") };
     let expected = [
@@ -118,7 +116,7 @@ fn every_mongod_setting_is_read_back_as_requested() {
 #[test]
 fn mongod_without_a_journal_does_not_sync_commits() {
     let Some(mut lab) = Lab::new() else { return };
-    lab.options.server.mongod.journal = Some(false);
+    lab.options.server.plan.journal = Some(false);
     let deployment = match lab.start("standalone") {
         Err(ServerError::Setting { setting, .. }) => {
             // There is always a journal from 6.1 on.
@@ -150,7 +148,7 @@ fn pairs_alternate_between_disks() {
     assert_eq!(used, [0, 1, 0]);
     lab.read_back(&deployment);
     deployment.stop().unwrap();
-    lab.options.mapping = FolderMapping::Direct;
+    lab.options.server.plan.disk_mapping = DiskMapping::Direct;
     let error = lab.start("pairs=3").unwrap_err();
     assert!(error.to_string().contains("folder"), "{error}");
 }
@@ -217,8 +215,8 @@ fn driver_follows_write_concern_and_read_preference() {
 #[test]
 fn members_with_users_and_certificates_trust_each_other() {
     let Some(mut lab) = Lab::new() else { return };
-    lab.options.server.auth = true;
-    lab.options.encryption = Encryption::On { require_client_certificate: true };
+    lab.options.server.plan.auth = true;
+    lab.options.server.plan.encryption = Encryption::Mutual;
     let deployment = lab.start("replica-set=2+1").unwrap();
     assert_eq!(states(&mut lab, &deployment).len(), 3);
     for found in lab.read_back(&deployment) {
@@ -230,8 +228,8 @@ fn members_with_users_and_certificates_trust_each_other() {
 #[test]
 fn secured_members_rejoin_after_a_restart() {
     let Some(mut lab) = Lab::new() else { return };
-    lab.options.server.auth = true;
-    lab.options.encryption = Encryption::On { require_client_certificate: true };
+    lab.options.server.plan.auth = true;
+    lab.options.server.plan.encryption = Encryption::Mutual;
     let mut deployment = lab.start("replica-set=2+1").unwrap();
     let is_primary = |member: &&Member| member.was_primary();
     let primary = deployment.members().iter().find(is_primary).unwrap();
@@ -256,7 +254,7 @@ fn secured_members_rejoin_after_a_restart() {
 #[test]
 fn both_kinds_of_scram_admit_only_the_user() {
     let Some(mut lab) = Lab::new() else { return };
-    lab.options.server.auth = true;
+    lab.options.server.plan.auth = true;
     let deployment = lab.start("standalone").unwrap();
     let member = &deployment.members()[0];
     let mechanisms =
@@ -309,7 +307,7 @@ fn killed_mongod_is_named_with_its_last_log_lines() {
 #[test]
 fn unknown_parameter_ends_the_start_with_the_server_log() {
     let Some(mut lab) = Lab::new() else { return };
-    let parameters = &mut lab.options.server.mongod.parameters;
+    let parameters = &mut lab.options.server.plan.parameters;
     parameters.insert("noSuchParameter".into(), "1".into());
     let error = lab.start("standalone").unwrap_err();
     let mut said = format!("{error} {:?}", error.hint());
@@ -410,7 +408,7 @@ fn percona_server_keeps_its_data_in_memory() {
     };
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.program = program;
-    lab.options.server.mongod.storage_engine = StorageEngine::InMemory;
+    lab.options.server.plan.storage_engine = Some(StorageEngine::InMemory);
     let deployment = lab.start("standalone").unwrap();
     assert_eq!(lab.read_back(&deployment)[0]["storage_engine"], "inMemory");
     let data = deployment.members()[0].server().data_dir();

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::one_server::Kind;
 use bson::{Document, doc};
+use dyno_plan::model::Encryption;
 use dyno_servers::{
-    AdminClient, CommandFailure, DataDir, Deployment, DeploymentOptions, Encryption, ServerError,
+    AdminClient, CommandFailure, DataDir, Deployment, DeploymentOptions, ServerError,
     ServerOptions, Target, deviations, read_back,
 };
 use dyno_testkit::or_skip;
@@ -110,8 +111,8 @@ fn secured_pairs_are_usable_and_closed_to_others(kind: Kind) {
     let Some(mut options) = options(folder.path(), kind) else {
         return;
     };
-    options.server.auth = true;
-    options.encryption = Encryption::On { require_client_certificate: false };
+    options.server.plan.auth = true;
+    options.server.plan.encryption = Encryption::Server;
     let mut driver = Driver::new();
     let topology = "pairs=2".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
@@ -152,7 +153,7 @@ fn clients_without_a_required_certificate_are_refused(kind: Kind) {
     let Some(mut options) = options(folder.path(), kind) else {
         return;
     };
-    options.encryption = Encryption::On { require_client_certificate: true };
+    options.server.plan.encryption = Encryption::Mutual;
     let mut driver = Driver::new();
     let topology = "standalone".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
@@ -178,7 +179,7 @@ fn an_old_database_does_not_get_a_new_user(kind: Kind) {
     let topology = "standalone".parse().unwrap();
     let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
     deployment.stop().unwrap();
-    options.server.auth = true;
+    options.server.plan.auth = true;
     let error = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap_err();
     assert!(matches!(&error, ServerError::Setting { setting: "server.data_dir", .. }), "{error:?}");
 }

@@ -389,14 +389,14 @@ fn each_member_of_a_volume_has_its_capacity() {
     let setting = "btrfs-raid0 on loop:512MiB,loop:512MiB".parse().unwrap();
     let storage = PreparedStorage::prepare(&setting, &place, &|| false).unwrap();
     let limits = measure(&storage);
-    let names = limits.capacities.iter().map(|one| one.name.as_str());
+    let names = limits.capacities.keys();
     let members = storage.member_paths();
     let paths: Vec<String> = names.map(|name| format!("/dev/{name}")).collect();
     // On a busy machine, a reason is as valid as a capacity.
     let is_reported = paths.is_empty() && limits.no_capacity.is_some();
     assert!(is_reported || paths == members, "{limits:?}");
     // The stripe distributes requests evenly.
-    if let [a, b] = &limits.capacities[..] {
+    if let [a, b] = limits.capacities.values().collect::<Vec<_>>()[..] {
         for [a, b] in [[a.read_per_s, b.read_per_s], [a.write_per_s, b.write_per_s]] {
             let ratio = a.zip(b).map_or(1.0, |(a, b)| a / b);
             assert!((0.7..1.4).contains(&ratio), "{limits:?}");
@@ -427,13 +427,14 @@ fn measured_rates_respect_the_limit() {
     // A busy machine needs longer.
     assert!(began.elapsed() < MEASURING * 2, "{:?}", began.elapsed());
     // The device of a loaded machine may be slower, and the first requests of a group are free.
-    let reads = limits.random_reads_per_s;
+    let performance = &limits.performance;
+    let reads = performance.random_reads_per_s;
     assert!((50.0..260.0).contains(&reads), "{limits:?}");
-    assert!(limits.synced_writes_per_s < 260.0, "{limits:?}");
-    assert!(limits.measured_by.starts_with("fio"), "{limits:?}");
+    assert!(performance.synced_writes_per_s < 260.0, "{limits:?}");
+    assert!(performance.measured_by.starts_with("fio"), "{limits:?}");
     // The capacity is independent of the limit.
-    if let [capacity] = &limits.capacities[..] {
-        assert_eq!(format!("/dev/{}", capacity.name), storage.member_paths()[0]);
+    if let [(name, capacity)] = limits.capacities.iter().collect::<Vec<_>>()[..] {
+        assert_eq!(format!("/dev/{name}"), storage.member_paths()[0]);
         let all = [
             capacity.read_per_s,
             capacity.write_per_s,

@@ -138,7 +138,6 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
         instances: Vec::new(),
         fleet: None,
         placement: None,
-        packet_steering: None,
         host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),

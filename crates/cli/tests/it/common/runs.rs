@@ -121,7 +121,6 @@ impl MadeUp {
             instances: Vec::new(),
             fleet: None,
             placement: None,
-            packet_steering: None,
             host_settings: Vec::new(),
             traces: Vec::new(),
             consumption: Vec::new(),

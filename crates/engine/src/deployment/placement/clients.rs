@@ -56,12 +56,8 @@ impl ClientsAlone {
     pub fn record(&self) -> PlacementRecord {
         PlacementRecord {
             request: format!("client={}", self.policy),
-            instances: Vec::new(),
             clients: vec![self.place.to_string()],
-            notes: Vec::new(),
-            achieved: Vec::new(),
-            clients_as_planned: None,
-            machine: None,
+            ..PlacementRecord::default()
         }
     }
 

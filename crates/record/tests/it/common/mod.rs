@@ -42,7 +42,6 @@ pub(crate) fn document() -> RunDocument {
         instances: Vec::new(),
         fleet: None,
         placement: None,
-        packet_steering: None,
         host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),

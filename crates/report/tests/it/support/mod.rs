@@ -172,7 +172,6 @@ pub(crate) fn closed_document() -> RunDocument {
         instances: Vec::new(),
         fleet: None,
         placement: None,
-        packet_steering: None,
         host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),

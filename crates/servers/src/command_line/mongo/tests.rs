@@ -6,7 +6,7 @@ use super::*;
 use crate::Edition;
 use crate::tls::TlsFiles;
 use dyno_plan::units::{Bytes, Span};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 fn line(options: &ServerOptions, version: &str) -> String {
@@ -37,7 +37,7 @@ fn tls() -> TlsFiles {
 fn member_gets_its_set_kind_and_key() {
     let mut options = options(ServerProgram::Mongod);
     options.role = ServerRole::ShardMember("shard-0".into());
-    options.auth = true;
+    options.plan.auth = true;
     options.security.key_file = Some("/secrets/key".into());
     let line = |version| line(&options, version);
     assert_eq!(
@@ -60,10 +60,10 @@ fn member_gets_its_set_kind_and_key() {
 fn a_router_has_no_data_folder_and_no_auth_flag() {
     let mut options = options(ServerProgram::Mongos);
     options.role = ServerRole::Router("config/127.0.0.1:1".into());
-    options.auth = true;
+    options.plan.auth = true;
     options.security.key_file = Some("/key".into());
     options
-        .mongod
+        .plan
         .parameters
         .insert("mongosShutdownTimeoutMillisForSignaledShutdown".into(), "7".into());
     assert_eq!(
@@ -76,16 +76,16 @@ fn a_router_has_no_data_folder_and_no_auth_flag() {
 #[test]
 fn journal_engine_and_parameters_have_their_arguments() {
     let mut options = options(ServerProgram::Mongod);
-    options.mongod.journal = Some(false);
-    options.mongod.journal_commit_interval = Some(Span(Duration::from_millis(30)));
-    options.mongod.journal_compressor = Some("zstd".into());
-    options.mongod.parameters.insert("ttlMonitorEnabled".into(), "false".into());
+    options.plan.journal = Some(false);
+    options.plan.journal_commit_interval = Some(Span(Duration::from_millis(30)));
+    options.plan.journal_compressor = Some("zstd".into());
+    options.plan.parameters.insert("ttlMonitorEnabled".into(), "false".into());
     assert!(line(&options, "6.0.19").ends_with(
         "--nounixsocket --nojournal --journalCommitInterval 30 --wiredTigerJournalCompressor zstd \
          --setParameter ttlMonitorEnabled=false"
     ));
-    options.mongod = Default::default();
-    options.mongod.storage_engine = StorageEngine::InMemory;
+    options.plan = Default::default();
+    options.plan.storage_engine = Some(StorageEngine::InMemory);
     options.cache = Some(Bytes(1 << 30));
     let memory = line(&options, "7.0.14");
     assert!(memory.contains("--inMemorySizeGB 1 "), "{memory}");
@@ -118,7 +118,7 @@ fn tls_is_always_required_and_certificates_on_request() {
 #[test]
 fn journal_can_be_off_up_to_6_0_without_a_replica_set() {
     let mut options = options(ServerProgram::Mongod);
-    options.mongod.journal = Some(false);
+    options.plan.journal = Some(false);
     for version in ["4.4.29", "5.0.31", "6.0.19"] {
         check_version(&options, &program(version, Edition::Community)).unwrap();
     }
@@ -134,21 +134,21 @@ fn journal_can_be_off_up_to_6_0_without_a_replica_set() {
     let (setting, value, reason) = parts(error);
     assert_eq!((setting, &*value), ("server.journal", "false"));
     assert!(reason.contains("replica set"), "{reason}");
-    options.mongod.journal = Some(true);
+    options.plan.journal = Some(true);
     check_version(&options, &program("8.0.4", Edition::Community)).unwrap();
 }
 
 #[test]
 fn in_memory_engine_needs_its_edition_and_no_file_settings() {
     let mut options = options(ServerProgram::Mongod);
-    options.mongod.storage_engine = StorageEngine::InMemory;
+    options.plan.storage_engine = Some(StorageEngine::InMemory);
     let error = check_version(&options, &program("7.0.14", Edition::Community)).unwrap_err();
     let (setting, value, reason) = parts(error);
     assert_eq!((setting, &*value), ("server.storage_engine", "in-memory"));
     assert!(reason.contains("Enterprise"), "{reason}");
     check_version(&options, &program("7.0.14", Edition::Enterprise)).unwrap();
     check_version(&options, &program("7.0.14-8", Edition::Percona)).unwrap();
-    options.block_compressor = Some("zstd".into());
+    options.plan.block_compressor = Some("zstd".into());
     let (setting, value, reason) = refused(&options);
     assert_eq!((setting, &*value), ("server.block_compressor", "zstd"));
     assert!(reason.contains("in-memory"), "{reason}");
@@ -158,53 +158,41 @@ fn in_memory_engine_needs_its_edition_and_no_file_settings() {
 fn values_out_of_range_are_refused_by_name() {
     let mut options = options(ServerProgram::Mongod);
     for interval in [Duration::ZERO, Duration::from_millis(501), Duration::from_micros(1500)] {
-        options.mongod.journal_commit_interval = Some(Span(interval));
+        options.plan.journal_commit_interval = Some(Span(interval));
         let (setting, _, reason) = refused(&options);
         assert_eq!(setting, "server.journal_commit_interval");
         assert!(reason.contains("1 ms to 500 ms"), "{interval:?}");
     }
-    options.mongod = Default::default();
-    options.mongod.journal_compressor = Some("lz4".into());
+    options.plan = Default::default();
+    options.plan.journal_compressor = Some("lz4".into());
     let (setting, value, reason) = refused(&options);
     assert_eq!((setting, &*value), ("server.journal_compressor", "lz4"));
     assert!(reason.contains("none, snappy, zlib, zstd"), "{reason}");
-    options.mongod = Default::default();
-    options.mongod.parameters.insert("a=1 --x".into(), "1".into());
+    options.plan = Default::default();
+    options.plan.parameters.insert("a=1 --x".into(), "1".into());
     let (setting, value, _) = refused(&options);
     assert_eq!((setting, &*value), ("server.parameters", "a=1 --x"));
-    options.mongod = Default::default();
-    options.role = ServerRole::Router("c/h:1".into());
-    let (setting, _, reason) = refused(&options);
-    assert_eq!(setting, "server.topology");
-    assert!(reason.contains("`mongos`"), "{reason}");
 }
 
 #[test]
 fn embedded_server_refuses_unsupported_settings_with_a_hint() {
     let usual = options(ServerProgram::Embedded);
     type Change = fn(&mut ServerOptions);
-    let changes: [(Change, (&str, &str)); 9] = [
-        (|o| o.role = ServerRole::ReplicaSetMember("rs".into()), ("server.topology", "rs")),
-        (|o| o.role = ServerRole::ShardMember("s".into()), ("server.topology", "s")),
-        (|o| o.role = ServerRole::Router("c/h:1".into()), ("server.topology", "c/h:1")),
-        (|o| o.mongod.journal = Some(false), ("server.journal", "false")),
+    let changes: [(Change, (&str, &str)); 5] = [
+        (|o| o.plan.journal = Some(false), ("server.journal", "false")),
         (
-            |o| o.mongod.journal_commit_interval = Some(Span::from_secs(1)),
+            |o| o.plan.journal_commit_interval = Some(Span::from_secs(1)),
             ("server.journal_commit_interval", "1 s"),
         ),
         (
-            |o| o.mongod.journal_compressor = Some("none".into()),
+            |o| o.plan.journal_compressor = Some("none".into()),
             ("server.journal_compressor", "none"),
         ),
         (
-            |o| o.mongod.storage_engine = StorageEngine::InMemory,
+            |o| o.plan.storage_engine = Some(StorageEngine::InMemory),
             ("server.storage_engine", "in-memory"),
         ),
-        (
-            |o| drop(o.mongod.parameters.insert("a".into(), "1".into())),
-            ("server.parameters", "a=1"),
-        ),
-        (|o| o.security.key_file = Some(PathBuf::from("/key")), ("server.key_file", "file")),
+        (|o| drop(o.plan.parameters.insert("a".into(), "1".into())), ("server.parameters", "a=1")),
     ];
     for (change, expected) in changes {
         let mut options = usual.clone();
@@ -214,6 +202,6 @@ fn embedded_server_refuses_unsupported_settings_with_a_hint() {
         assert!(reason.contains("`dyno server install`"), "{reason}");
     }
     let mut journal = usual;
-    journal.mongod.journal = Some(true);
+    journal.plan.journal = Some(true);
     super::super::check(&journal).unwrap();
 }

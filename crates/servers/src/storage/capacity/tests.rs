@@ -56,11 +56,12 @@ fn flushes_are_counted_however_many_writes_wait_for_them() {
         let looks = looks(&[("sda", device(writes, Some(flushes)))]);
         let found = rates(Kind::Flushes, &looks, &job(writes as f64, 4096.0)).unwrap();
         assert_near(found[0].per_s, 1_000.0);
-        let mut capacities = Vec::new();
+        let mut capacities = BTreeMap::new();
         enter(Kind::Flushes, &found, &mut capacities);
-        let most = capacities[0].flush_per_s.unwrap();
+        let capacity = capacities.values().next().unwrap();
+        let most = capacity.flush_per_s.unwrap();
         assert!(most <= found[0].per_s && most > 900.0, "{most}");
-        assert_eq!(capacities[0].uncertainty_ratio, None);
+        assert_eq!(capacity.uncertainty_ratio, None);
     }
     // Flushes of a partition are counted on its disk.
     let partition = looks(&[("sda1", device(8_000, None))]);
@@ -83,12 +84,12 @@ fn each_member_has_its_own_capacity() {
     let slow = DeviceDone { writes: 50, written_bytes: 50 * 4096, ..reading(3_000, 4096) };
     let both = looks(&[("sdb", slow), ("sdc", reading(3_300, 4096))]);
     let found = rates(Kind::Reads, &both, &job(6_000.0, 4096.0)).unwrap();
-    let mut capacities = Vec::new();
+    let mut capacities = BTreeMap::new();
     enter(Kind::Reads, &found, &mut capacities);
     let bytes = looks(&[("sdc", reading(200, 1 << 20)), ("sdb", reading(100, 1 << 20))]);
     let found = rates(Kind::ReadBytes, &bytes, &job(300.0, f64::from(1 << 20))).unwrap();
     enter(Kind::ReadBytes, &found, &mut capacities);
-    let names: Vec<&str> = capacities.iter().map(|one| one.name.as_str()).collect();
+    let (names, capacities): (Vec<String>, Vec<DiskCapacity>) = capacities.into_iter().unzip();
     assert_eq!(names, ["sdb", "sdc"]);
     assert_near(capacities[0].read_per_s.unwrap(), 3_000.0);
     assert_near(capacities[1].read_per_s.unwrap(), 3_300.0);
@@ -188,11 +189,11 @@ fn fluctuating_device_has_a_wide_interval() {
     }
     let found = rates(Kind::Reads, &looks, &job(16_000.0, 4096.0)).unwrap();
     assert!((0.2..0.6).contains(&found[0].uncertainty_ratio), "{found:?}");
-    let mut capacities = Vec::new();
+    let mut capacities = BTreeMap::new();
     enter(Kind::Reads, &found, &mut capacities);
     let steady = DeviceRate { name: "sda".to_owned(), per_s: 1.0, uncertainty_ratio: 0.01 };
     enter(Kind::Writes, &[steady], &mut capacities);
-    let worst = capacities[0].uncertainty_ratio;
+    let worst = capacities["sda"].uncertainty_ratio;
     assert_eq!(worst, Some(found[0].uncertainty_ratio));
 }
 

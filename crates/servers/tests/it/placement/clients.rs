@@ -38,10 +38,10 @@ fn client_nodes_are_resolved_on_their_machine() {
 fn missing_cpus_and_nodes_are_refused_with_the_usable_ones() {
     let machine = ONE_SOCKET.fixture().machine();
     for (client, said) in [
-        ("nodes=1", "node 1 has no usable CPU; nodes that do are `0`"),
-        ("nodes=!0", "no node but `0` has a usable CPU; nodes that do are `0`"),
-        ("nodes=0@bind:1", "node 1 has no usable memory; nodes that do are `0`"),
-        ("any@prefer:3", "node 3 has no usable memory; nodes that do are `0`"),
+        ("nodes=1", "node 1 has no usable CPU; nodes with usable CPU are `0`"),
+        ("nodes=!0", "excluding the nodes `0` leaves none; nodes with usable CPUs are `0`"),
+        ("nodes=0@bind:1", "node 1 has no usable memory; nodes with usable memory are `0`"),
+        ("any@prefer:3", "node 3 has no usable memory; nodes with usable memory are `0`"),
         ("8", "CPUs `8` cannot be used; usable CPUs are `0-7`"),
     ] {
         let error = planned(&machine, client).unwrap_err();

@@ -273,16 +273,6 @@ fn servers_of_unequal_size_are_noted() {
 }
 
 #[test]
-fn memory_from_nodes_without_cpus_is_noted() {
-    let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
-    let machine = fixture.nodes(&[node("0-3", 16), node("", 32)]).machine();
-    let notes = |text| planned(&machine, text, 1).notes;
-    let expected = Note::NodesWithoutCpus { nodes: "1".parse().unwrap() };
-    assert!(notes("interleave").contains(&expected));
-    assert!(!notes("none").contains(&expected));
-}
-
-#[test]
 fn too_few_cores_error_has_the_place_and_the_numbers() {
     let machine = ONE_SOCKET.fixture().machine();
     let error = refused(&machine, "spread", 3);
@@ -438,7 +428,7 @@ fn refusals_and_notes_have_these_messages() {
         text.push_str(&format!("{policy}: {}\n", found.join("; ")));
     }
     insta::assert_snapshot!(text, @r"
-    node=2: node 2 has no usable CPU; nodes that do are `0-1`
+    node=2: node 2 has no usable CPU; nodes with usable CPU are `0-1`
     cores=31-32 client=none: CPUs `32` cannot be used; usable CPUs are `0-31`
     cores-per-instance=6 client=none: too few cores: the machine has 16 free, 18 needed for 3 instances of 6
     cores-per-instance=5 client=none: instance 2 has CPUs on the nodes 0-1; 3 clients left to the system, which may run them on CPUs of the others
@@ -451,7 +441,7 @@ fn refusals_and_notes_have_these_messages() {
     cores=0-3 client=4: CPUs 0,4 are one core and belong to instance 0 and the client of instance 0
     custom=0@local/any client=1/any: 1 instance and 1 client left to the system, which may run them on CPUs of the others
     custom=0-3@bind:0: 1 placement given for 2 instances
-    custom=0-3@bind:5: node 5 has no usable memory; nodes that do are `0-1`
+    custom=0-3@bind:5: node 5 has no usable memory; nodes with usable memory are `0-1`
     custom=0-3/4 client=none: 2 clients left to the system, which may run them on CPUs of the others; the servers have different numbers of CPUs (4, 1): their figures cannot be compared with each other
     ");
 }

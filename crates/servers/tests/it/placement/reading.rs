@@ -25,7 +25,6 @@ fn one_socket_with_siblings_has_half_as_many_cores() {
     assert_eq!(nodes(&machine), [(0, "0-7".to_owned(), 64)]);
     assert_eq!(machine.allowed_cpus.to_string(), "0-7");
     assert_eq!(machine.allowed_memory_nodes.to_string(), "0");
-    assert_eq!(machine.possible.to_string(), "0-15");
     assert!(machine.has_nodes);
     assert!(machine.cores.iter().all(|core| core.cache_group == Some(0)));
 }
@@ -45,8 +44,6 @@ fn cores_of_nodes_numbered_in_turn_are_ordered_by_node() {
     );
     assert_eq!(machine.cores[8].node, 1);
     assert_eq!(machine.cores[8].package, 1);
-    // A core on the other package has the same core number.
-    assert_eq!(machine.cores[8].core_id, machine.cores[0].core_id);
 }
 
 #[test]
@@ -87,7 +84,6 @@ fn offline_cpus_are_left_out_and_their_siblings_stay() {
     let machine = fixture.machine();
     assert_eq!(cores(&machine), ["0,4", "1", "3,7"]);
     assert_eq!(machine.online.to_string(), "0-1,3-4,7");
-    assert_eq!(machine.present.to_string(), "0-7");
 }
 
 #[test]
