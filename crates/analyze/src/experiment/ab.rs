@@ -21,43 +21,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The deciding figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deciding {
-    /// The rate, in a closed loop.
-    Rate,
-    /// The 99th percentile, at an offered rate.
-    P99,
-    /// The mean response time, for one of several operations, whose share of the rate is set by the plan.
-    MeanTime,
+/// The 99th percentile of the response time.
+pub(super) const P99: Statistic = Statistic::Percentile { percent: 99.0 };
+
+/// The deciding figure of all operations: the 99th percentile at an offered rate, otherwise the rate.
+pub fn deciding(is_open: bool) -> Statistic {
+    if is_open { P99 } else { Statistic::Rate }
 }
 
 /// The compared figures, the deciding one first.
-pub(super) fn statistics(deciding: Deciding) -> [Statistic; 5] {
+pub(super) fn statistics(deciding: Statistic) -> impl Iterator<Item = Statistic> {
     let percentile = |percent| Statistic::Percentile { percent };
-    match deciding {
-        Deciding::MeanTime => [
-            Statistic::MeanTime,
-            percentile(50.0),
-            percentile(95.0),
-            percentile(99.0),
-            Statistic::Rate,
-        ],
-        Deciding::Rate => [
-            Statistic::Rate,
-            Statistic::MeanTime,
-            percentile(50.0),
-            percentile(95.0),
-            percentile(99.0),
-        ],
-        Deciding::P99 => [
-            percentile(99.0),
-            Statistic::MeanTime,
-            percentile(50.0),
-            percentile(95.0),
-            Statistic::Rate,
-        ],
-    }
+    let all = [Statistic::MeanTime, percentile(50.0), percentile(95.0), P99, Statistic::Rate];
+    std::iter::once(deciding).chain(all.into_iter().filter(move |one| *one != deciding))
 }
 
 /// Divisor for the most pairs that are set aside among the pairs that may be run: if the hypervisor always
@@ -223,11 +199,8 @@ impl RunComparison {
             documents.iter().copied().flatten().any(|document| {
                 document.recorded_plan().schedule_kind() != Some(ScheduleKind::Closed)
             });
-        let deciding = match (of_operation, is_open) {
-            (true, _) => Deciding::MeanTime,
-            (false, true) => Deciding::P99,
-            (false, false) => Deciding::Rate,
-        };
+        // The plan sets the share of one of several operations in the rate.
+        let deciding = if of_operation { Statistic::MeanTime } else { deciding(is_open) };
         let [a, b] = names;
         let compared = |statistic| compare_sides(sides, statistic, margin_ratio, resampling);
         let mut answer = answer(deciding, compared);
@@ -291,7 +264,7 @@ fn differences_of_sides([a, b]: [&[RunDocument]; 2]) -> Vec<Difference> {
 /// difference.
 pub fn analyze(
     pairs: &[Pair],
-    deciding: Deciding,
+    deciding: Statistic,
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<AbAnswer> {
@@ -300,11 +273,10 @@ pub fn analyze(
 
 /// The answer by a comparison method.
 fn answer(
-    deciding: Deciding,
+    deciding: Statistic,
     compared: impl Fn(Statistic) -> Option<Comparison>,
 ) -> Option<AbAnswer> {
-    let statistics = statistics(deciding);
-    let mut comparisons: Vec<Comparison> = statistics.into_iter().filter_map(compared).collect();
+    let mut comparisons: Vec<Comparison> = statistics(deciding).filter_map(compared).collect();
     // One run per side does not show the variation of runs.
     let of_one_run = comparisons.iter_mut().filter(|row| row.basis == Basis::WithinRun);
     of_one_run.for_each(|row| row.verdict = ComparisonVerdict::NotEnoughData);
@@ -313,7 +285,7 @@ fn answer(
     }
     let mut answer = AbAnswer {
         comparisons,
-        deciding: statistics[0],
+        deciding,
         pairs_needed: None,
         end: AbEnd::Spent,
         set_aside: Vec::new(),
@@ -407,9 +379,8 @@ mod tests {
             candidate: run(30, per_window),
             baseline_first: true,
         };
-        let p99 = |per_window| {
-            analyze(&[pair(per_window)], Deciding::P99, 0.05, Resampling::seeded(1)).unwrap()
-        };
+        let p99 =
+            |per_window| analyze(&[pair(per_window)], P99, 0.05, Resampling::seeded(1)).unwrap();
         let few = p99(20);
         assert!(!few.comparisons.is_empty());
         assert_eq!((few.decision(), few.end), (None, AbEnd::Spent));
@@ -426,7 +397,7 @@ mod tests {
     #[test]
     fn single_operation_is_decided_by_its_time_and_not_the_rate() {
         let pair = Pair { baseline: run(30, 2000), candidate: run(30, 2000), baseline_first: true };
-        let found = analyze(&[pair], Deciding::MeanTime, 0.05, Resampling::seeded(1)).unwrap();
+        let found = analyze(&[pair], Statistic::MeanTime, 0.05, Resampling::seeded(1)).unwrap();
         assert_eq!(found.decision().unwrap().statistic, Statistic::MeanTime);
     }
 

@@ -4,7 +4,7 @@
 //! A level and its base differ only in the swept key. Runs of the same round are a pair, as in a comparison of
 //! two plans ([`crate::comparison`]): they are close in time, and a drift of the machine affects both.
 
-use super::ab::{Deciding, figures_of, measured_pairs, statistics};
+use super::ab::{deciding, figures_of, measured_pairs, statistics};
 use super::demands;
 use super::machines::is_of_kind;
 use crate::comparison::compare;
@@ -26,11 +26,7 @@ const LEAST_EXPLAINED_RATIO: f64 = 0.5;
 /// The deciding comparison: the rate in a closed loop, the 99th percentile at an offered rate.
 pub fn decision(level: &AgainstBase, is_open: bool) -> Option<&Comparison> {
     let first = level.comparisons.first()?;
-    (first.statistic == statistics(deciding(is_open))[0]).then_some(first)
-}
-
-fn deciding(is_open: bool) -> Deciding {
-    if is_open { Deciding::P99 } else { Deciding::Rate }
+    (first.statistic == deciding(is_open)).then_some(first)
 }
 
 /// Compares the levels with their base; `None` if the experiment does not have a base, or no level matches it.
@@ -62,7 +58,6 @@ pub(super) fn relative(
             level: u32::try_from(place).ok()?,
             base: u32::try_from(base).ok()?,
             comparisons: statistics(deciding(level.offered_rate_per_s.is_some()))
-                .into_iter()
                 .filter_map(|statistic| compare(&measured, statistic, NO_MARGIN, resampling))
                 .collect(),
             demands: demands::ratios(&figures_of(experiment, &pairs)),

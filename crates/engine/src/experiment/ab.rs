@@ -5,7 +5,7 @@ use super::request::{Resolve, Tasks, WhichPlan, document, may_hold_secrets};
 use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::comparison::is_precise;
-use dyno_analyze::experiment::ab::{Deciding, analyze, disturbed, explained, pairs, side};
+use dyno_analyze::experiment::ab::{analyze, deciding, disturbed, explained, pairs, side};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
@@ -196,7 +196,7 @@ fn answer(runner: &ExperimentRunner<'_>) -> Result<Option<AbAnswer>, Error> {
     let windows = runner.windows()?;
     let set_aside = disturbed(&runner.document);
     let pairs = pairs(&runner.document, &windows, &set_aside);
-    let deciding = if runner.tasks().any(is_open) { Deciding::P99 } else { Deciding::Rate };
+    let deciding = deciding(runner.tasks().any(is_open));
     let margin = runner.own(|options| &options.ab)?.margin;
     let found = analyze(&pairs, deciding, margin, Resampling::seeded(runner.seed()));
     Ok(found.map(|answer| {

@@ -18,7 +18,7 @@ use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use baseline::FirstRuns;
-use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
+use dyno_analyze::experiment::ab::{analyze, deciding, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossProgress, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
     LEAST_PAIRS, SEARCH_PART, TuneProgress, TuneRun, visible_ratio,
@@ -515,10 +515,7 @@ fn compared(
         }
     }
     let windows = runner.windows_of(&places)?;
-    let deciding = match options.goal {
-        TuneGoal::Rate => Deciding::Rate,
-        TuneGoal::P99 | TuneGoal::Cpu => Deciding::P99,
-    };
+    let deciding = deciding(options.goal != TuneGoal::Rate);
     let seeded = Resampling::seeded(options.seed);
     let found = analyze(&pairs(&part, &windows, &[]), deciding, options.margin_ratio, seeded);
     Ok(found.map(|answer| {

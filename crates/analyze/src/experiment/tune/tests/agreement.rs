@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::comparison::Pair;
-use crate::experiment::ab::{Deciding, analyze};
+use crate::experiment::ab::analyze;
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series};
@@ -33,9 +33,9 @@ fn run(better: f64, seed: u64) -> Series {
 /// Both results for the same pairs: the tuned runs are better by this logarithm, and the second runs by
 /// another.
 fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbComparison) {
-    let (statistic, deciding, sign) = match goal {
-        TuneGoal::Rate => (Statistic::Rate, Deciding::Rate, 1.0),
-        _ => (Statistic::Percentile { percent: 99.0 }, Deciding::P99, -1.0),
+    let (statistic, sign) = match goal {
+        TuneGoal::Rate => (Statistic::Rate, 1.0),
+        _ => (Statistic::Percentile { percent: 99.0 }, -1.0),
     };
     let options = options(goal);
     let mut progress = Bench::of(goal, seed).begin(&options);
@@ -61,7 +61,7 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
         }
     };
     let resampling = Resampling { draws: 60, ..Resampling::seeded(seed) };
-    let answer = analyze(&pairs, deciding, options.margin_ratio, resampling).unwrap();
+    let answer = analyze(&pairs, statistic, options.margin_ratio, resampling).unwrap();
     (progress.ratio(&found), *answer.decision().unwrap())
 }
 
