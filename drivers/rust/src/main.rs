@@ -3,6 +3,7 @@
 mod common;
 mod consumer;
 mod producer;
+mod reception;
 mod seen;
 mod sight;
 

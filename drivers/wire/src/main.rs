@@ -5,6 +5,8 @@
 mod common;
 mod consumer;
 mod producer;
+#[path = "../../rust/src/reception.rs"]
+mod reception;
 #[path = "../../rust/src/seen.rs"]
 mod seen;
 #[path = "../../rust/src/sight.rs"]
