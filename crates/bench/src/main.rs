@@ -31,43 +31,24 @@ fn main() -> Result<()> {
         ["engine", address, load] => {
             print_json(&measure::engine(address.parse()?, &serde_json::from_str(load)?)?)
         }
-        [] | ["all"] => {
+        [] => {
             cost()?;
             rate()?;
             memory()?;
-            truths()
+            truth::stall()?;
+            truth::queue()?;
+            truth::faults()
         }
         ["verdict", "--mongod", program, rest @ ..] => {
             verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
         }
         ["verdict", rest @ ..] => verdict(&Subject::Embedded, rest),
-        ["tuning"] => tuning::all(None),
-        ["tuning", folder] => tuning::all(Some(Path::new(folder))),
-        ["cost"] => cost(),
-        ["rate"] => rate(),
-        ["memory"] => memory(),
-        ["truth"] => truths(),
-        ["quick"] => {
-            // A short run of everything, to test the bench itself.
-            truth::stall(
-                Duration::from_secs(1),
-                Duration::from_millis(100),
-                Duration::from_secs(3),
-            )?;
-            truth::faults(500)?;
-            compare_cost(1, Duration::from_millis(500))
-        }
+        ["tuning", folder] => tuning::all(Path::new(folder)),
         _ => bail!(USAGE),
     }
 }
 
-fn truths() -> Result<()> {
-    truth::stall(Duration::from_secs(10), Duration::from_secs(1), Duration::from_secs(40))?;
-    truth::queue()?;
-    truth::faults(20_000)
-}
-
-const USAGE: &str = "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning [FOLDER]|verdict [--mongod PATH] [NAME [FOLDER]]]";
+const USAGE: &str = "usage: dyno-bench [tuning FOLDER|verdict [--mongod PATH] [NAME [FOLDER]]]";
 
 /// `rest` is a part of the scenario names, and a folder for recorded runs.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {
@@ -139,12 +120,9 @@ fn null_responder() -> Result<ResponderProcess> {
     ResponderProcess::start(&Behaviour::default())
 }
 
-fn cost() -> Result<()> {
-    compare_cost(5, Duration::from_secs(4))
-}
-
 /// Alternates bare loop and engine, so that a drift of the machine favours neither.
-fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
+fn cost() -> Result<()> {
+    const ROUNDS: usize = 5;
     println!(
         "Client cost: 32 connections, reads of 1 KB, client on core 0, null responder on core 1"
     );
@@ -152,10 +130,9 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
         "{:<8}{:>14}{:>12}{:>12}{:>14}",
         "", "operations/s", "CPU us/op", "user us/op", "system us/op"
     );
-    let load =
-        EngineLoad { schedule: Schedule::Closed {}, clients: 32, duration, ..Default::default() };
+    let load = EngineLoad { duration: Duration::from_secs(4), ..Default::default() };
     let mut pairs = Vec::new();
-    for _ in 0..rounds {
+    for _ in 0..ROUNDS {
         let responder = null_responder()?;
         let bare = in_process("bare", responder.address, &load)?;
         let engine = in_process("engine", responder.address, &load)?;
@@ -166,7 +143,7 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
     let ratio = |figure: fn(&Cost) -> f64| {
         median(pairs.iter().map(|(bare, engine)| figure(engine) / figure(bare)).collect())
     };
-    println!("engine / bare, median of {rounds} pairs:");
+    println!("engine / bare, median of {ROUNDS} pairs:");
     println!("  rate                  {:.3}   (aim: at least 0.90)", ratio(Cost::rate_per_s));
     println!(
         "  CPU per operation     {:.3}   (aim: at most 1.10)",
@@ -203,7 +180,6 @@ fn rate() -> Result<()> {
         let responder = null_responder()?;
         let load = EngineLoad {
             schedule: Schedule::Constant { rate_per_s, max_start_delay: MAX_START_DELAY },
-            clients: 32,
             duration: Duration::from_secs(10),
             ..Default::default()
         };
@@ -229,7 +205,6 @@ fn memory() -> Result<()> {
     for seconds in [5, 20, 40] {
         let responder = null_responder()?;
         let load = EngineLoad {
-            schedule: Schedule::Closed {},
             clients: 256,
             duration: Duration::from_secs(seconds),
             ..Default::default()

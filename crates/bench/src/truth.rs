@@ -13,12 +13,13 @@ use std::time::Duration;
 ///
 /// One arrival in ten meets the stall and waits between 0 and its length, uniformly. So 5 % of all arrivals wait longer than half
 /// of it, and 1 % longer than nine tenths.
-pub fn stall(every: Duration, length: Duration, duration: Duration) -> Result<()> {
+pub fn stall() -> Result<()> {
+    let (every, length) = (Duration::from_secs(10), Duration::from_secs(1));
+    let duration = Duration::from_secs(40);
     let behaviour = Behaviour { stall: Some(Stall::new(every, length)), ..Default::default() };
     let responder = ResponderProcess::start(&behaviour)?;
     let load = EngineLoad {
         schedule: Schedule::Constant { rate_per_s: 1000.0, max_start_delay: MAX_START_DELAY },
-        clients: 32,
         // Longer than a stall, so that the measured time contains only complete stalls.
         warmup: length * 2,
         duration,
@@ -124,9 +125,10 @@ pub fn queue() -> Result<()> {
 }
 
 /// A responder that fails every 50th operation in one way: failures must be counted exactly, under the right name.
-pub fn faults(operations: u64) -> Result<()> {
+pub fn faults() -> Result<()> {
     const EVERY: u64 = 50;
-    println!("Faults of every {EVERY}th operation, closed loop, {operations} operations each");
+    const OPERATIONS: u64 = 20_000;
+    println!("Faults of every {EVERY}th operation, closed loop, {OPERATIONS} operations each");
     println!(
         "  {:<14}{:>10}{:>12}  {:<32}{:>10}",
         "fault", "expected", "succeeded", "counted", "Little"
@@ -143,11 +145,10 @@ pub fn faults(operations: u64) -> Result<()> {
             Behaviour { faults: vec![FaultRule { every: EVERY, kind }], ..Default::default() };
         let responder = ResponderProcess::start(&behaviour)?;
         let load = EngineLoad {
-            clients: 32,
             // Faults count from the first operation on.
             warmup: Duration::ZERO,
             duration: Duration::from_secs(60),
-            operations: Some(operations),
+            operations: Some(OPERATIONS),
             timeout: Duration::from_millis(200),
             ..Default::default()
         };
@@ -157,7 +158,7 @@ pub fn faults(operations: u64) -> Result<()> {
             record.errors.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         println!(
             "  {label:<14}{:>10}{:>12}  {:<32}{:>10.4}",
-            operations / EVERY,
+            OPERATIONS / EVERY,
             record.operations["read"].count,
             counted.join(", "),
             record.little_ratio.unwrap_or(f64::NAN)

@@ -149,8 +149,8 @@ fn mean_gain(search: Search, comparisons: usize) -> [f64; 2] {
     [mean, half]
 }
 
-/// Prints the table; also draws it into `folder` if given.
-pub fn all(folder: Option<&Path>) -> Result<()> {
+/// Prints the table, and draws it into `folder`.
+pub fn all(folder: &Path) -> Result<()> {
     let possible = (service_time(&defaults(&parameters())) / shortest_service_time() - 1.0) * 100.0;
     println!("confirmed gain in percent, at most {possible:.1}; means of {SEARCHES} searches");
     let labels = SEARCHES_OF.map(|(label, ..)| format!("{label:>30}"));
@@ -170,9 +170,6 @@ pub fn all(folder: Option<&Path>) -> Result<()> {
         }
         println!();
     }
-    let Some(folder) = folder else {
-        return Ok(());
-    };
     let plot = Plot {
         id: "plot-tuning".to_owned(),
         title: "Confirmed gain".to_owned(),
