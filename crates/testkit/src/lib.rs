@@ -1,5 +1,4 @@
-//! Test infrastructure for all crates: a real `mongod`, the embedded server, an independent server in Java, a fake
-//! `mongod` for deployments, simulated queues for the analysis, and tables of findings. It is never part of the
+//! Test infrastructure for all crates: a real `mongod`, the embedded server, a fake `mongod` for deployments, simulated queues for the analysis, and tables of findings. It is never part of the
 //! product, so it is the only library that may read the environment.
 //!
 //! If a server is not installed, the test is skipped, with a message on standard error and in the file named by
@@ -16,7 +15,6 @@
 pub mod fake_mongod;
 pub mod fault;
 pub mod findings;
-mod mongo_java;
 pub mod network;
 mod port;
 mod priority;
@@ -27,7 +25,6 @@ mod skip;
 mod sources;
 mod wire;
 
-pub use mongo_java::JavaServer;
 pub use port::free_port;
 pub use priority::go_before_others;
 pub use server::{

@@ -3,7 +3,6 @@
 
 use crate::wire;
 use bson::Document;
-use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -26,25 +25,17 @@ pub fn serve(script: impl Script) -> u16 {
 
 /// Like [`serve`], on an existing listener.
 pub fn serve_on(listener: TcpListener, script: impl Script) {
-    let script = Arc::new(script);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let script = Arc::clone(&script);
-            thread::spawn(move || answer(stream, &*script));
-        }
-    });
+    accept_on(listener, move |stream| wire::answer(stream, &script));
 }
 
-/// Like [`serve`], on a Unix-domain socket.
+/// Like [`serve`], on a Unix-domain socket, and with one connection after the other.
 ///
 /// # Panics
 /// The socket cannot be created.
 pub fn serve_unix(path: &Path, script: impl Script) {
     let listener = UnixListener::bind(path).expect("a socket can be made");
     thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            answer(stream, &script);
-        }
+        listener.incoming().flatten().for_each(|stream| wire::answer(stream, &script));
     });
 }
 
@@ -57,52 +48,39 @@ pub fn serve_before(
     address: SocketAddr,
     script: impl Fn(&Document) -> Option<Document> + Send + Sync + 'static,
 ) -> u16 {
-    let (listener, port) = listen();
-    let script = Arc::new(script);
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let script = Arc::clone(&script);
-            thread::spawn(move || {
-                let Ok(mut beyond) = TcpStream::connect(address) else {
-                    return;
-                };
-                while let Ok(message) = wire::read(&mut stream) {
-                    let reply = match script(&message.body) {
-                        Some(reply) => Ok(reply),
-                        None => wire::exchange(&mut beyond, &message.body),
-                    };
-                    let written = reply.and_then(|it| wire::write(&mut stream, &it, message.id));
-                    if written.is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    port
+    accept(move |stream| {
+        let Ok(mut beyond) = TcpStream::connect(address) else {
+            return;
+        };
+        wire::answer(stream, |command| {
+            let own = script(command);
+            own.unwrap_or_else(|| wire::exchange(&mut beyond, command).unwrap_or_default())
+        });
+    })
 }
 
-/// Starts a server that passes each connection to `treat`; returns its port.
+/// Starts a server that passes each connection to `treat`, on its own thread; returns its port.
 ///
 /// # Panics
 /// No port is free.
-pub fn accept(treat: impl Fn(TcpStream) + Send + 'static) -> u16 {
+pub fn accept(treat: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     let (listener, port) = listen();
-    thread::spawn(move || listener.incoming().flatten().for_each(treat));
+    accept_on(listener, treat);
     port
+}
+
+fn accept_on(listener: TcpListener, treat: impl Fn(TcpStream) + Send + Sync + 'static) {
+    let treat = Arc::new(treat);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let treat = Arc::clone(&treat);
+            thread::spawn(move || treat(stream));
+        }
+    });
 }
 
 fn listen() -> (TcpListener, u16) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     (listener, address.port())
-}
-
-fn answer(mut stream: impl Read + Write, script: &dyn Script) {
-    while let Ok(message) = wire::read(&mut stream) {
-        let reply = script(&message.body);
-        if reply.is_empty() || wire::write(&mut stream, &reply, message.id).is_err() {
-            return;
-        }
-    }
 }

@@ -1,23 +1,14 @@
-//! Reads and writes OP_MSG. Source: MongoDB manual, "MongoDB Wire Protocol".
+//! Commands and replies as documents, on blocking connections.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
-
-const OP_MSG: i32 = 2013;
-const HEADER_BYTES: usize = 16;
-const FLAG_BYTES: usize = 4;
-/// Flags and the kind of the only section.
-const PREFIX_BYTES: usize = 5;
-const LARGEST_BYTES: usize = 48_000_000;
+use dyno_wire::frame::{self, FLAG_MORE_TO_COME, HEADER_BYTES};
 
 /// Server code for an unknown command.
 const COMMAND_NOT_FOUND: i32 = 59;
-
-/// Flags for no reply or a checksum, which clients of the fake `mongod` do not use.
-const REFUSED_FLAGS: i32 = 0b11;
 
 /// A received message.
 #[derive(Debug)]
@@ -30,84 +21,52 @@ pub(crate) struct Message {
 
 /// Writes a message with `body` that answers `response_to`; 0 for a request.
 pub(crate) fn write(stream: &mut impl Write, body: &Document, response_to: i32) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    body.to_writer(&mut bytes).map_err(io::Error::other)?;
-    let length =
-        i32::try_from(HEADER_BYTES + PREFIX_BYTES + bytes.len()).map_err(io::Error::other)?;
-    let mut message = Vec::with_capacity(bytes.len() + HEADER_BYTES + PREFIX_BYTES);
-    for number in [length, 1, response_to, OP_MSG, 0] {
-        message.extend_from_slice(&number.to_le_bytes());
-    }
-    message.push(0);
-    message.extend_from_slice(&bytes);
+    let mut message = Vec::new();
+    let body = body.to_vec().map_err(io::Error::other)?;
+    frame::write_message(&mut message, 1, response_to, &body);
     stream.write_all(&message)
 }
 
 /// Reads a message.
 pub(crate) fn read(stream: &mut impl Read) -> io::Result<Message> {
-    let mut header = [0; HEADER_BYTES];
-    stream.read_exact(&mut header)?;
-    let length = usize::try_from(word(&header, 0)?).unwrap_or(0);
-    if word(&header, 12)? != OP_MSG
-        || !(HEADER_BYTES + PREFIX_BYTES..LARGEST_BYTES).contains(&length)
-    {
-        return Err(io::Error::other("not an OP_MSG"));
+    let mut bytes = vec![0; HEADER_BYTES];
+    stream.read_exact(&mut bytes)?;
+    bytes.resize(frame::needed(&bytes).map_err(io::Error::other)?, 0);
+    stream.read_exact(&mut bytes[HEADER_BYTES..])?;
+    let frame = frame::parse(&bytes).map_err(io::Error::other)?;
+    let frame = frame.ok_or_else(|| io::Error::other("the message is cut short"))?;
+    let message = frame.message().map_err(io::Error::other)?;
+    if message.flags & FLAG_MORE_TO_COME != 0 {
+        return Err(io::Error::other("the fake `mongod` always replies"));
     }
-    let mut rest = vec![0; length - HEADER_BYTES];
-    stream.read_exact(&mut rest)?;
-    if word(&rest, 0)? & REFUSED_FLAGS != 0 {
-        return Err(io::Error::other("flags that the fake `mongod` does not know"));
-    }
-    Ok(Message { id: word(&header, 4)?, body: sections(&rest[FLAG_BYTES..])? })
-}
-
-/// The body section, with the sequences inserted as arrays.
-fn sections(mut bytes: &[u8]) -> io::Result<Document> {
-    let mut body = None;
-    let mut sequences = Vec::new();
-    while let Some((kind, rest)) = bytes.split_first() {
-        let length = usize::try_from(word(rest, 0)?).unwrap_or(0);
-        let section =
-            rest.get(..length).ok_or_else(|| io::Error::other("a section is cut short"))?;
-        match kind {
-            0 if body.is_none() => body = Some(document(section)?),
-            1 => sequences.push(sequence(&section[4..])?),
-            _ => return Err(io::Error::other("a section of unknown kind")),
+    let mut body = document(message.document)?;
+    for sequence in message.sequences() {
+        let (mut documents, mut rest) = (Vec::new(), sequence.documents);
+        while !rest.is_empty() {
+            let (one, after) = dyno_wire::bson::Document::split(rest).map_err(io::Error::other)?;
+            documents.push(Bson::Document(document(one.as_bytes())?));
+            rest = after;
         }
-        bytes = &rest[length..];
-    }
-    let mut body = body.ok_or_else(|| io::Error::other("there is no body"))?;
-    for (name, documents) in sequences {
+        let name = String::from_utf8_lossy(sequence.name).into_owned();
         if body.insert(name, documents).is_some() {
             return Err(io::Error::other("a sequence has the name of a field"));
         }
     }
-    Ok(body)
-}
-
-/// Name and documents of a sequence, after its length.
-fn sequence(bytes: &[u8]) -> io::Result<(String, Bson)> {
-    let end = bytes.iter().position(|byte| *byte == 0);
-    let end = end.ok_or_else(|| io::Error::other("a sequence has no name"))?;
-    let name = String::from_utf8_lossy(&bytes[..end]).into_owned();
-    let mut rest = &bytes[end + 1..];
-    let mut documents = Vec::new();
-    while !rest.is_empty() {
-        let length = usize::try_from(word(rest, 0)?).unwrap_or(0);
-        let one = rest.get(..length).ok_or_else(|| io::Error::other("a document is cut short"))?;
-        documents.push(Bson::Document(document(one)?));
-        rest = &rest[length..];
-    }
-    Ok((name, Bson::Array(documents)))
+    Ok(Message { id: frame.request_id, body })
 }
 
 fn document(bytes: &[u8]) -> io::Result<Document> {
     Document::from_reader(bytes).map_err(io::Error::other)
 }
 
-fn word(bytes: &[u8], at: usize) -> io::Result<i32> {
-    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    four.map(i32::from_le_bytes).ok_or_else(|| io::Error::other("the message is cut short"))
+/// Answers the commands on a connection until it ends or a reply is empty: the loop of all servers for tests.
+pub(crate) fn answer(mut stream: impl Read + Write, mut reply: impl FnMut(&Document) -> Document) {
+    while let Ok(message) = read(&mut stream) {
+        let reply = reply(&message.body);
+        if reply.is_empty() || write(&mut stream, &reply, message.id).is_err() {
+            return;
+        }
+    }
 }
 
 /// Sends one request to another process.
@@ -160,31 +119,17 @@ pub(crate) fn exchange(stream: &mut TcpStream, command: &Document) -> io::Result
 mod tests {
     use super::*;
 
-    fn section(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
-        let mut bytes = vec![kind];
-        for part in parts {
-            bytes.extend_from_slice(part);
-        }
-        bytes
-    }
-
     #[test]
     fn sequences_become_arrays_of_the_body() {
-        let body = doc! { "insert": "c", "$db": "d" };
+        let body = doc! { "insert": "c", "$db": "d" }.to_vec().unwrap();
         let one = doc! { "_id": 1 }.to_vec().unwrap();
-        let length = i32::try_from(4 + 10 + 2 * one.len()).unwrap();
-        let sequence = section(1, &[&length.to_le_bytes(), b"documents\0", &one, &one]);
-        let bytes = [section(0, &[&body.to_vec().unwrap()]), sequence].concat();
-        let read = sections(&bytes).unwrap();
-        assert_eq!(read.get_array("documents").unwrap().len(), 2);
-        for end in 1..bytes.len() {
-            assert!(
-                sections(&bytes[..end]).is_err() || end == 1 + body.to_vec().unwrap().len(),
-                "cut at {end}"
-            );
+        let mut bytes = Vec::new();
+        frame::write_message_with_sequence(&mut bytes, 7, &body, "documents", [&*one, &*one]);
+        let message = read(&mut &*bytes).unwrap();
+        assert_eq!(message.id, 7);
+        assert_eq!(message.body.get_array("documents").unwrap().len(), 2);
+        for end in 0..bytes.len() {
+            assert!(read(&mut &bytes[..end]).is_err(), "cut at {end}");
         }
-        let twice =
-            [section(0, &[&body.to_vec().unwrap()]), section(0, &[&body.to_vec().unwrap()])];
-        assert!(sections(&twice.concat()).is_err());
     }
 }

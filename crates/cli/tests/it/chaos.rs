@@ -9,7 +9,7 @@
 
 use crate::common::{Bench, Finished, reads};
 use dyno_load::responder::{Behaviour, Responder};
-use dyno_testkit::fault::{SteppedClock, faketime_library, is_root};
+use dyno_testkit::fault::{faketime_library, is_root};
 use dyno_testkit::or_skip;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,6 +43,35 @@ struct Moment {
     /// Size of the disk that fills up, in bytes.
     room: u64,
     step_s: i64,
+}
+
+/// The wall clock of one program, correct until it steps: libfaketime with a control file. Its monotonic clock is unaffected.
+struct SteppedClock {
+    library: PathBuf,
+    offset: PathBuf,
+}
+
+impl SteppedClock {
+    fn new(offset: PathBuf) -> SteppedClock {
+        std::fs::write(&offset, "+0s").unwrap();
+        SteppedClock { library: faketime_library().unwrap(), offset }
+    }
+
+    /// Makes the program use this clock.
+    fn give_to(&self, command: &mut Command) {
+        command
+            .env("LD_PRELOAD", &self.library)
+            .env("FAKETIME_TIMESTAMP_FILE", &self.offset)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+
+    /// Sets the clock to this number of seconds from the correct time.
+    fn step(&self, seconds: i64) -> std::io::Result<()> {
+        let new = self.offset.with_extension("new");
+        std::fs::write(&new, format!("{seconds:+}s"))?;
+        std::fs::rename(new, &self.offset)
+    }
 }
 
 /// A file system for one run, unmounted when this value is dropped.
@@ -129,8 +158,7 @@ fn run(moment: &Moment) -> Outcome {
     let more = ["--duration", "3s", "--rate", "300", "--out", "m/r"];
     let arguments = reads(&uri, &more);
     let mut command = bench.command(&arguments);
-    let clock =
-        (fault == Fault::ClockStep).then(|| SteppedClock::new(&bench.path("clock")).unwrap());
+    let clock = (fault == Fault::ClockStep).then(|| SteppedClock::new(bench.path("clock")));
     if let Some(clock) = &clock {
         clock.give_to(&mut command);
     }

@@ -1,6 +1,7 @@
 //! Both backends perform the same operations against a real server, and the server agrees.
 
 use crate::both::Start;
+use crate::java_server::JavaServer;
 use dyno_load::LoadError;
 use dyno_load::backend::{Backend, driver::DriverTarget};
 use dyno_load::connect::Connector;
@@ -118,7 +119,7 @@ fn wire_and_driver_perform_the_same_operations(start: Start) {
 /// It speaks the protocol of MongoDB 4.2, which the driver no longer does.
 #[test]
 fn the_wire_backend_works_with_an_independent_server() {
-    let Some(server) = dyno_testkit::or_skip(dyno_testkit::JavaServer::start()) else {
+    let Some(server) = dyno_testkit::or_skip(JavaServer::start()) else {
         return;
     };
     let counts = run_mix(Via::Wire, &server.uri(), "by_wire");

@@ -8,6 +8,7 @@ mod both;
 
 mod backends;
 mod connect;
+mod java_server;
 mod options;
 mod pairs;
 mod prepare;

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use bson::{Bson, Document, doc};
 
 use super::concerns::Fulfilment;
+use super::dealer::{judged, primary};
 use super::node::Node;
 use super::shapes::{Refusal, unreachable};
 use super::store::{COMMANDS, WRITES};
@@ -97,7 +98,7 @@ impl Node {
             let reply = wire::exchange(&mut stream, &wrapped).ok()?;
             Some((stream, reply))
         });
-        let (stream, mut reply) = match kept {
+        let (stream, reply) = match kept {
             Some(kept) => kept,
             None => {
                 let address = self.first_primary()?;
@@ -109,12 +110,7 @@ impl Node {
             }
         };
         self.shard = Some(stream);
-        if reply.remove("ok") == Some(Bson::Double(1.0)) {
-            return Ok(reply);
-        }
-        let code = reply.get_i32("code").unwrap_or_default();
-        let message = reply.get_str("errmsg").unwrap_or_default();
-        Err((code, message.to_owned()))
+        judged(reply)
     }
 
     fn first_primary(&self) -> Result<SocketAddr, Refusal> {
@@ -122,13 +118,9 @@ impl Node {
         let none = || (70, "there is no shard".to_owned());
         let hosts = shards.first().ok_or_else(none)?;
 
-        let leads = |address: &SocketAddr| {
-            wire::state(*address)
-                .is_ok_and(|state| state.get_i32("state").is_ok_and(|state| state == 1))
-        };
-        let mut addresses = hosts.split(',').filter_map(|host| host.parse().ok());
-        let primary = addresses.find(leads);
-        primary.ok_or_else(|| (133, format!("no primary among {hosts}")))
+        let members: Vec<SocketAddr> =
+            hosts.split(',').filter_map(|host| host.parse().ok()).collect();
+        primary(&members)
     }
 
     /// Answers a forwarded command.

@@ -80,7 +80,7 @@ impl Dealer {
     fn each(&self, commands: Vec<(usize, Document)>) -> Result<Vec<Document>, Refusal> {
         let mut asked = Vec::new();
         for (shard, command) in commands {
-            let address = self.primary(shard)?;
+            let address = primary(&self.shards[shard])?;
             let sent = wire::connect(address).and_then(|mut stream| {
                 // Building an index may take long.
                 stream.set_read_timeout(None)?;
@@ -96,19 +96,6 @@ impl Dealer {
         // Wait for all answers, even if one is an error.
         let answers: Vec<Result<Document, Refusal>> = answers.collect();
         answers.into_iter().collect()
-    }
-
-    fn primary(&self, shard: usize) -> Result<SocketAddr, Refusal> {
-        let leads = |address: &&SocketAddr| {
-            let state = wire::state(**address);
-            state.is_ok_and(|state| state.get_i32("state").is_ok_and(|state| state == 1))
-        };
-        let members = &self.shards[shard];
-        members
-            .iter()
-            .find(leads)
-            .copied()
-            .ok_or_else(|| (133, format!("no primary among {members:?}")))
     }
 
     /// Sends each shard its part of the writes in a command.
@@ -175,8 +162,18 @@ impl Dealer {
     }
 }
 
+/// The primary of a shard with these members.
+pub(super) fn primary(members: &[SocketAddr]) -> Result<SocketAddr, Refusal> {
+    let leads = |address: &&SocketAddr| {
+        let state = wire::state(**address);
+        state.is_ok_and(|state| state.get_i32("state").is_ok_and(|state| state == 1))
+    };
+    let primary = members.iter().find(leads).copied();
+    primary.ok_or_else(|| (133, format!("no primary among {members:?}")))
+}
+
 /// Converts an answer to a result.
-fn judged(answer: Document) -> Result<Document, Refusal> {
+pub(super) fn judged(answer: Document) -> Result<Document, Refusal> {
     if answer.get("ok").and_then(whole) == Some(1) {
         return Ok(answer);
     }

@@ -80,7 +80,8 @@ impl Node {
                     let line = format!("{} {name}: {code} {message}", self.name);
                     note(&self.folder, "violations", &line);
                 }
-                doc! { "ok": 0.0, "code": code, "codeName": code_name(code), "errmsg": message }
+                let name = dyno_wire::code::name_or_location(code);
+                doc! { "ok": 0.0, "code": code, "codeName": name, "errmsg": message }
             }
         }
     }
@@ -334,29 +335,6 @@ pub(super) fn ask_members(status: &mut Document) {
         };
         *member = Bson::Document(state);
     }
-}
-
-/// Source: `error_codes.yml` of MongoDB.
-fn code_name(code: i32) -> String {
-    let name = match code {
-        2 => "BadValue",
-        9 => "FailedToParse",
-        13 => "Unauthorized",
-        14 => "TypeMismatch",
-        18 => "AuthenticationFailed",
-        26 => "NamespaceNotFound",
-        43 => "CursorNotFound",
-        48 => "NamespaceExists",
-        59 => "CommandNotFound",
-        72 => "InvalidOptions",
-        76 => "NoReplicationEnabled",
-        94 => "NotYetInitialized",
-        10_107 => "NotWritablePrimary",
-        13_435 => "NotPrimaryNoSecondaryOk",
-        // Servers name codes without a name by their number.
-        code => return format!("Location{code}"),
-    };
-    name.to_owned()
 }
 
 /// The set of a data folder.

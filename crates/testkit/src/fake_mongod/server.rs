@@ -138,17 +138,15 @@ fn obey_signals(node: &Node) {
     });
 }
 
-fn converse(node: &Mutex<Node>, mut stream: TcpStream, mut session: Session) {
+fn converse(node: &Mutex<Node>, stream: TcpStream, mut session: Session) {
     // An answer is one small write, and clients measure its latency. A failure only makes it slower.
     let _ = stream.set_nodelay(true);
-    while let Ok(message) = wire::read(&mut stream) {
+    wire::answer(stream, |command| {
         let mut reply =
-            node.lock().unwrap_or_else(PoisonError::into_inner).reply(&message.body, &mut session);
-        if message.body.contains_key("replSetGetStatus") {
+            node.lock().unwrap_or_else(PoisonError::into_inner).reply(command, &mut session);
+        if command.contains_key("replSetGetStatus") {
             ask_members(&mut reply);
         }
-        if wire::write(&mut stream, &reply, message.id).is_err() {
-            break;
-        }
-    }
+        reply
+    });
 }

@@ -1,4 +1,4 @@
-//! Disks on files, limits of their operations, and the page cache.
+//! Disks on files, and limits of their operations.
 
 use super::{FaultError, read, run, v1_controller, v2_with, write};
 use std::path::{Path, PathBuf};
@@ -141,13 +141,4 @@ fn device_number(device: &str) -> Result<String, FaultError> {
     let name = device.trim_start_matches("/dev/");
     let path = Path::new("/sys/class/block").join(name).join("dev");
     Ok(read(&path)?.trim().to_owned())
-}
-
-/// Drops the page cache after writing dirty data to the disks.
-///
-/// # Errors
-/// Missing rights.
-pub fn drop_page_cache() -> Result<(), FaultError> {
-    run("sync", &[])?;
-    write(Path::new("/proc/sys/vm/drop_caches"), "3")
 }

@@ -1,6 +1,5 @@
 //! Faults that root can cause on one Linux machine, each removed on drop: a temporary disk with a file system, a limit
-//! of its operations per second, a limit of CPU time, a competing process on a CPU, a cold cache; and, without root, a
-//! wall clock that steps for one program.
+//! of its operations per second, a limit of CPU time, a competing process on a CPU.
 //!
 //! Tests and benchmarks of the verdict use them: the fault is known, so the finding can be checked.
 
@@ -8,9 +7,9 @@ mod clock;
 mod cpu;
 mod disk;
 
-pub use clock::{SteppedClock, faketime_library};
+pub use clock::faketime_library;
 pub use cpu::{CpuQuota, Neighbour};
-pub use disk::{DiskThrottle, FileSystem, LoopDisk, drop_page_cache};
+pub use disk::{DiskThrottle, FileSystem, LoopDisk};
 
 use std::io;
 use std::path::Path;

@@ -2,12 +2,12 @@
 //! set-up script builds it, and it keeps its data in memory.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::{Skip, project_dir};
+use dyno_testkit::{Skip, or_skip, project_dir};
 
 /// Folder of the built server below the project.
 const BUILT: &str = ".cache/mongo-java-server";
@@ -15,7 +15,7 @@ const REMEDY: &str = "run `scripts/setup.sh test`";
 
 /// A running mongo-java-server. It ends on drop, and when this process dies.
 #[derive(Debug)]
-pub struct JavaServer {
+pub(crate) struct JavaServer {
     process: Child,
     /// Held open and never written to: the server ends when it closes, even if this process dies.
     _input: Option<ChildStdin>,
@@ -30,7 +30,7 @@ impl JavaServer {
     ///
     /// # Panics
     /// If both are installed and the server does not start.
-    pub fn start() -> Result<JavaServer, Skip> {
+    pub(crate) fn start() -> Result<JavaServer, Skip> {
         let built = project_dir().join(BUILT);
         if !built.join("complete").is_file() {
             return Err(Skip::new("mongo-java-server is not built", REMEDY));
@@ -56,19 +56,9 @@ impl JavaServer {
         Ok(JavaServer { process, _input: input, address: (Ipv4Addr::LOCALHOST, port).into() })
     }
 
-    /// Its address.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Connection string with only the address.
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("mongodb://{}/", self.address)
-    }
-
-    /// Its process ID.
-    pub fn pid(&self) -> u32 {
-        self.process.id()
     }
 }
 
@@ -89,23 +79,15 @@ fn arguments(built: &Path) -> Vec<OsString> {
     arguments
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::or_skip;
-    use std::io::ErrorKind;
-    use std::net::TcpStream;
-
-    #[test]
-    fn the_java_server_accepts_connections_until_it_is_dropped() {
-        let Some(server) = or_skip(JavaServer::start()) else {
-            return;
-        };
-        let (address, process) = (server.address(), server.pid());
-        drop(TcpStream::connect(address).unwrap());
-        drop(server);
-        let refused = TcpStream::connect(address).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        assert!(!Path::new(&format!("/proc/{process}")).exists());
-    }
+#[test]
+fn the_java_server_accepts_connections_until_it_is_dropped() {
+    let Some(server) = or_skip(JavaServer::start()) else {
+        return;
+    };
+    let (address, process) = (server.address, server.process.id());
+    drop(TcpStream::connect(address).unwrap());
+    drop(server);
+    let refused = TcpStream::connect(address).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    assert!(!Path::new(&format!("/proc/{process}")).exists());
 }
