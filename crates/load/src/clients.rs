@@ -388,7 +388,7 @@ impl Clients {
             return false;
         };
         let (kind, number) = (in_flight.kind, in_flight.ticket.number);
-        self.generator.finished(&in_flight.operation, outcome.is_ok());
+        self.generator.finished(&in_flight.operation);
         self.core.ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
         state.in_flight = None;
         state.free_since_ns = now_ns;

@@ -92,7 +92,7 @@ pub(crate) enum Next {
 
 /// See the module.
 pub(crate) struct Core {
-    phases: Vec<PhaseWindow>,
+    options: CoreOptions,
     open_loop: Option<OpenLoop>,
     /// Counts when arrivals become due; absent with a closed loop.
     due: Option<DueCounter>,
@@ -111,17 +111,10 @@ pub(crate) struct Core {
     boundary_ns: u64,
     /// Next time at which `tick` has work to do: the boundary, or later while idle after the end.
     wake_ns: u64,
-    window_ns: u64,
     last_end_ns: u64,
     /// The recorded window. Call [`tick`](Core::tick) before you add to it.
     pub(crate) part: Box<Part>,
-    kinds: Vec<OperationKind>,
-    worker: u64,
-    thread_usage: fn() -> (u64, u64),
     last_usage_ns: (u64, u64),
-    latch: Option<Arc<StartLatch>>,
-    parts: Sender<Handover>,
-    spares: Receiver<Box<Part>>,
 }
 
 /// Numbers taken from the shared counter and not used yet.
@@ -167,17 +160,10 @@ impl Core {
             boundary_ns,
             // The start itself, even if nothing is due then, to report how late the worker is.
             wake_ns: first.start_ns,
-            window_ns: options.window_ns,
             last_end_ns: first.start_ns,
             part,
-            kinds: options.kinds,
-            worker: options.worker,
-            thread_usage: options.thread_usage,
             last_usage_ns: (0, 0),
-            latch: options.latch,
-            parts: options.parts,
-            spares: options.spares,
-            phases: options.phases,
+            options,
         }
     }
 
@@ -196,7 +182,7 @@ impl Core {
 
     fn next_closed(&mut self, now_ns: u64, ready_ns: u64) -> Next {
         let phase = self.phase_at(now_ns);
-        let window = &self.phases[phase];
+        let window = &self.options.phases[phase];
         if now_ns < window.start_ns {
             return Next::At(window.start_ns);
         }
@@ -232,7 +218,7 @@ impl Core {
         let Some(open) = self.open_loop.as_mut() else {
             return Next::Never;
         };
-        let number = open.arrivals.next_number() | unmeasured(self.phases[open.phase].kind);
+        let number = open.arrivals.next_number() | unmeasured(self.options.phases[open.phase].kind);
         open.arrivals.advance();
         let counted = u64::from(open.phase == self.recording);
         self.part.counts.arrivals.started += counted;
@@ -245,7 +231,7 @@ impl Core {
     fn next_arrival_ns(&mut self) -> Option<u64> {
         let open = self.open_loop.as_mut()?;
         loop {
-            let window = &self.phases[open.phase];
+            let window = &self.options.phases[open.phase];
             let at = open.arrivals.next_ns();
             let is_late = at >= window.end_ns;
             if !is_late && open.arrivals.next_number() < window.operations {
@@ -253,7 +239,7 @@ impl Core {
             }
             self.ended_by_count = !is_late;
             let following = open.phase + 1;
-            let start_ns = self.phases.get(following)?.start_ns;
+            let start_ns = self.options.phases.get(following)?.start_ns;
             open.enter(following, start_ns);
         }
     }
@@ -290,8 +276,8 @@ impl Core {
             return self.next_arrival_ns().is_none();
         }
         let phase = self.phase_at(now_ns);
-        let window = &self.phases[phase];
-        if phase + 1 < self.phases.len() {
+        let window = &self.options.phases[phase];
+        if phase + 1 < self.options.phases.len() {
             return false;
         }
         let mine_used = self.numbers.phase != phase
@@ -305,18 +291,18 @@ impl Core {
     }
 
     fn phase_at(&self, now_ns: u64) -> usize {
-        let last = self.phases.len() - 1;
-        self.phases.iter().position(|window| now_ns < window.end_ns).unwrap_or(last)
+        let last = self.options.phases.len() - 1;
+        self.options.phases.iter().position(|window| now_ns < window.end_ns).unwrap_or(last)
     }
 
     /// Start of the phase of operations that start now, or of the first phase.
     pub(crate) fn phase_start_ns(&self, now_ns: u64) -> u64 {
-        self.phases[self.phase_at(now_ns)].start_ns
+        self.options.phases[self.phase_at(now_ns)].start_ns
     }
 
     /// Number of the worker over all pairs.
     pub(crate) fn worker(&self) -> u64 {
-        self.worker
+        self.options.worker
     }
 
     /// Brings the recording windows up to `now_ns`. Call it with every new clock reading before
@@ -326,21 +312,24 @@ impl Core {
         if now_ns < self.wake_ns {
             return;
         }
-        if let Some(latch) = self.latch.take() {
+        if let Some(latch) = self.options.latch.take() {
             latch.arrive(now_ns);
         }
         while now_ns >= self.boundary_ns && !self.idles_after_end() {
             self.roll();
         }
-        self.wake_ns =
-            if now_ns < self.boundary_ns { self.boundary_ns } else { now_ns + self.window_ns };
+        self.wake_ns = if now_ns < self.boundary_ns {
+            self.boundary_ns
+        } else {
+            now_ns + self.options.window_ns
+        };
     }
 
     /// Whether the worker idles after the planned end: a worker that still waits for a connection must not begin new
     /// windows, which would prolong the phase.
     fn idles_after_end(&self) -> bool {
-        self.recording + 1 == self.phases.len()
-            && self.boundary_ns > self.phases[self.recording].end_ns
+        self.recording + 1 == self.options.phases.len()
+            && self.boundary_ns > self.options.phases[self.recording].end_ns
             && self.in_flight[self.recording] == 0
     }
 
@@ -420,7 +409,7 @@ impl Core {
             due.until_ns = now_ns.saturating_add(1);
         }
         self.stopped = true;
-        let planned_end_ns = self.phases[self.recording].end_ns;
+        let planned_end_ns = self.options.phases[self.recording].end_ns;
         self.last_end_ns = self.last_end_ns.max(now_ns.min(planned_end_ns));
     }
 
@@ -433,7 +422,7 @@ impl Core {
     pub(crate) fn finish(mut self, now_ns: u64) {
         // If it ends by count or by a request to stop, a phase ends with its last operation, not with the worker's last
         // check. If it ends by time, it ends as planned, even if nothing was due at the end.
-        let planned_end_ns = match self.phases[self.recording].end_ns {
+        let planned_end_ns = match self.options.phases[self.recording].end_ns {
             u64::MAX => now_ns,
             end_ns => end_ns,
         };
@@ -452,9 +441,9 @@ impl Core {
         self.part.thinking_at_end = self.thinking;
         let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[], 0)));
         self.take_usage(&mut part);
-        let handover = Handover { worker: self.worker, part: Some(part), last: true };
+        let handover = Handover { worker: self.options.worker, part: Some(part), last: true };
         // The collector is gone only if the run was abandoned.
-        let _ = self.parts.send(handover);
+        let _ = self.options.parts.send(handover);
     }
 
     #[inline]
@@ -470,8 +459,9 @@ impl Core {
     fn roll(&mut self) {
         let boundary_ns = self.boundary_ns;
         self.account(boundary_ns);
-        let window = &self.phases[self.recording];
-        let phase_ended = boundary_ns >= window.end_ns && self.recording + 1 < self.phases.len();
+        let window = &self.options.phases[self.recording];
+        let phase_ended =
+            boundary_ns >= window.end_ns && self.recording + 1 < self.options.phases.len();
         if phase_ended {
             // A backlog of the warm-up is not carried into the measure phase.
             self.drop_arrivals(boundary_ns);
@@ -484,11 +474,11 @@ impl Core {
         } else {
             self.part.index + 1
         };
-        let kind = self.phases[self.recording].kind;
-        let mut fresh = self
-            .spares
-            .try_recv()
-            .unwrap_or_else(|_| Box::new(Part::new(&self.kinds, self.window_ns)));
+        let kind = self.options.phases[self.recording].kind;
+        let mut fresh =
+            self.options.spares.try_recv().unwrap_or_else(|_| {
+                Box::new(Part::new(&self.options.kinds, self.options.window_ns))
+            });
         fresh.reset(kind, index, boundary_ns);
         let mut full = std::mem::replace(&mut self.part, fresh);
         full.end_ns = boundary_ns;
@@ -496,13 +486,17 @@ impl Core {
         self.boundary_ns = self.next_boundary_ns(boundary_ns);
         self.wake_ns = self.boundary_ns;
         // See `finish`: the collector may be gone.
-        let _ = self.parts.send(Handover { worker: self.worker, part: Some(full), last: false });
+        let _ = self.options.parts.send(Handover {
+            worker: self.options.worker,
+            part: Some(full),
+            last: false,
+        });
     }
 
     /// Counts the arrivals of the recorded phase that are due before `until_ns`.
     fn count_due(&mut self, until_ns: u64) {
         let Some(due) = &mut self.due else { return };
-        let window = &self.phases[self.recording];
+        let window = &self.options.phases[self.recording];
         let until_ns = until_ns.min(due.until_ns).min(window.end_ns);
         while due.arrivals.next_ns() < until_ns && due.arrivals.next_number() < window.operations {
             due.arrivals.advance();
@@ -515,21 +509,26 @@ impl Core {
         let (Some(due), Some(open)) = (&mut self.due, &self.open_loop) else {
             return;
         };
-        let start_ns = self.phases[self.recording].start_ns;
+        let start_ns = self.options.phases[self.recording].start_ns;
         due.arrivals = open.arrivals_of(self.recording, start_ns);
     }
 
     /// Adds the CPU time that this thread used since the last window.
     fn take_usage(&mut self, part: &mut Part) {
-        let (user_ns, system_ns) = (self.thread_usage)();
+        let (user_ns, system_ns) = (self.options.thread_usage)();
         part.counts.cpu_user_ns = user_ns.saturating_sub(self.last_usage_ns.0);
         part.counts.cpu_system_ns = system_ns.saturating_sub(self.last_usage_ns.1);
         self.last_usage_ns = (user_ns, system_ns);
     }
 
     fn next_boundary_ns(&self, from_ns: u64) -> u64 {
-        let is_last = self.recording + 1 == self.phases.len();
-        first_boundary_ns(&self.phases[self.recording], from_ns, self.window_ns, is_last)
+        let is_last = self.recording + 1 == self.options.phases.len();
+        first_boundary_ns(
+            &self.options.phases[self.recording],
+            from_ns,
+            self.options.window_ns,
+            is_last,
+        )
     }
 }
 

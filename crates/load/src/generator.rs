@@ -5,6 +5,7 @@
 //! therefore which the `latest` and `exponential` distributions can choose.
 
 use crate::core::UNMEASURED_BIT;
+use crate::data::values;
 use crate::keys::KeyChooser;
 use crate::operation::OperationKind;
 use crate::workload::{Task, Workload};
@@ -174,9 +175,9 @@ impl Generator {
     }
 
     /// Records the end of an operation.
-    pub(crate) fn finished(&mut self, operation: &Operation, succeeded: bool) {
+    pub(crate) fn finished(&self, operation: &Operation) {
         if operation.new_document == NewDocument::Taken {
-            self.workload.new_document_ended(operation.document, succeeded);
+            self.workload.inserts.acknowledge(operation.document);
         }
     }
 
@@ -185,7 +186,7 @@ impl Generator {
         let (min, max) = (access.min_scan_length, access.max_scan_length);
         match access.scan_length_distribution {
             ScanLength::Uniform => rng.random_range(min..=max),
-            ScanLength::Zipfian => self.workload.lengths.zipfian_between(min, max, rng),
+            ScanLength::Zipfian => values::zipfian_between(min, max, rng),
         }
     }
 
@@ -267,7 +268,7 @@ mod tests {
             last = generator.next(1);
         }
         assert!(!generator.take_document(&mut last));
-        generator.finished(&first, true);
+        generator.finished(&first);
         assert!(generator.take_document(&mut last));
         assert_eq!(last.document, 100 + DEFAULT_WINDOW);
     }

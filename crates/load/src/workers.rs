@@ -245,19 +245,17 @@ fn schedule_of(job: &Job) -> Schedule {
 
 /// The schedule share of one worker.
 fn share(job: &Job, pair: usize, thread: usize) -> Share {
-    let before: usize = job.pairs[..pair].iter().map(|pair| pair.threads).sum();
-    if job.is_load() {
-        Share {
-            worker: thread as u64,
-            worker_count: job.pairs[pair].threads as u64,
-            offset_ns: job.arrival_offset_ns,
-        }
+    // Each pair loads by itself; otherwise, all workers take turns.
+    let (before, sharers) = if job.is_load() {
+        (&[][..], &job.pairs[pair..=pair])
     } else {
-        Share {
-            worker: (before + thread) as u64,
-            worker_count: job.pairs.iter().map(|pair| pair.threads as u64).sum(),
-            offset_ns: job.arrival_offset_ns,
-        }
+        (&job.pairs[..pair], &job.pairs[..])
+    };
+    let threads = |pairs: &[Pair]| pairs.iter().map(|pair| pair.threads as u64).sum::<u64>();
+    Share {
+        worker: threads(before) + thread as u64,
+        worker_count: threads(sharers),
+        offset_ns: job.arrival_offset_ns,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The operations, shared by all workers: the documents with their keys and values, and the mix of operations.
 
 use crate::data::integrity;
-use crate::data::values::{FieldLengths, ValueFiller};
+use crate::data::values::{self, FieldLengths};
 use crate::error::LoadError;
 use crate::keys::{InsertCounter, KeyChooser, KeyNames, ShareTable};
 use crate::mix::Mix;
@@ -46,7 +46,6 @@ pub struct Workload {
     pub(crate) seed: u64,
     key_names: KeyNames,
     shares: Option<ShareTable>,
-    filler: ValueFiller,
 }
 
 pub(crate) enum Task {
@@ -144,7 +143,6 @@ impl Workload {
             shares,
             chooser,
             lengths: FieldLengths::new(&data.field_length),
-            filler: ValueFiller::new(data.compressible_ratio),
             seed: plan.client.seed,
             data,
         })
@@ -171,15 +169,6 @@ impl Workload {
     pub(crate) fn observe_key(&self, document: u64) {
         if let Some(shares) = &self.shares {
             shares.observe(document);
-        }
-    }
-
-    /// Records the end of the insert of a document from `inserts`.
-    pub(crate) fn new_document_ended(&self, document: u64, succeeded: bool) {
-        if succeeded {
-            self.inserts.acknowledge(document);
-        } else {
-            self.inserts.skip(document);
         }
     }
 
@@ -212,7 +201,7 @@ impl Workload {
         if self.data.integrity {
             integrity::fill(key, self.field_names[field].as_bytes(), value);
         } else {
-            self.filler.fill(values, value);
+            values::fill(self.data.compressible_ratio, values, value);
         }
     }
 

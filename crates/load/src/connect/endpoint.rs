@@ -3,7 +3,7 @@
 use super::error::{ConnectError, TLS_STEP};
 use super::session::{Deadline, io_error};
 use super::tls;
-use super::transport::{Socket, TlsStream, Transport};
+use super::transport::Transport;
 use dyno_plan::uri::Host;
 use rustls::{ClientConfig, ClientConnection};
 use std::fmt;
@@ -66,22 +66,19 @@ impl Endpoint {
         tls_config: Option<&Arc<ClientConfig>>,
         deadline: Deadline,
     ) -> Result<Transport, ConnectError> {
-        let socket = match &self.host {
+        let mut transport = match &self.host {
             Host::Unix(path) => UnixStream::connect(path)
-                .map(Socket::Unix)
+                .map(Transport::from)
                 .map_err(|error| self.unix_error(error, deadline))?,
             Host::Tcp { .. } => self
                 .open_tcp(deadline)
-                .map(Socket::Tcp)
+                .map(Transport::from)
                 .map_err(|error| io_error(error, self.host.clone(), STEP, deadline, false))?,
         };
-        match tls_config {
-            Some(config) => self.open_tls(socket, config, deadline),
-            None => Ok(match socket {
-                Socket::Tcp(socket) => Transport::Tcp(socket),
-                Socket::Unix(socket) => Transport::Unix(socket),
-            }),
+        if let Some(config) = tls_config {
+            self.begin_tls(&mut transport, config, deadline)?;
         }
+        Ok(transport)
     }
 
     /// Tries the addresses in order; reports the last failure.
@@ -104,23 +101,21 @@ impl Endpoint {
         Err(failure)
     }
 
-    fn open_tls(
+    fn begin_tls(
         &self,
-        socket: Socket,
+        transport: &mut Transport,
         config: &Arc<ClientConfig>,
         deadline: Deadline,
-    ) -> Result<Transport, ConnectError> {
+    ) -> Result<(), ConnectError> {
         let name = tls::server_name(&self.host)?;
         let connection = ClientConnection::new(Arc::clone(config), name).map_err(|source| {
             ConnectError::Tls { endpoint: self.host.clone(), source: source.into() }
         })?;
-        let mut stream = TlsStream::new(connection, socket);
         let handshake = deadline
             .remaining()
-            .and_then(|left| stream.socket().set_timeouts(left))
-            .and_then(|()| stream.handshake());
-        handshake.map_err(|error| io_error(error, self.host.clone(), TLS_STEP, deadline, true))?;
-        Ok(Transport::Tls(Box::new(stream)))
+            .and_then(|left| transport.set_timeouts(left))
+            .and_then(|()| transport.begin_tls(connection));
+        handshake.map_err(|error| io_error(error, self.host.clone(), TLS_STEP, deadline, true))
     }
 
     fn unix_error(&self, error: io::Error, deadline: Deadline) -> ConnectError {

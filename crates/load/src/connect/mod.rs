@@ -13,7 +13,6 @@ mod error;
 mod file_fault;
 mod identity;
 mod random;
-mod retries;
 mod service;
 mod session;
 mod tls;
@@ -27,10 +26,9 @@ pub use dyno_wire::handshake::Hello;
 pub use endpoint::Endpoint;
 pub use error::ConnectError;
 pub(crate) use identity::has_encrypted_key;
-pub(crate) use retries::Retries;
 pub use session::CancelCheck;
 pub use tls_error::TlsFault;
-pub use transport::{TlsStream, Transport};
+pub use transport::Transport;
 
 use changes::Changes;
 use compression::{agreed_compressor, compressors};
@@ -74,6 +72,15 @@ pub struct Connected {
     pub hello: Hello,
     /// Compressor for commands; `None` if none was agreed on.
     pub compressor: Option<Compressor>,
+}
+
+/// Commands that are sent again after a failure that allows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Retries {
+    /// `retryReads=true`.
+    pub(crate) reads: bool,
+    /// `retryWrites=true`.
+    pub(crate) writes: bool,
 }
 
 /// Makes connections to one deployment. Cheap to clone; all clones share their state.
@@ -191,11 +198,8 @@ impl Connector {
     /// # Errors
     /// [`ConnectError`] of the first seed if none answers; `NoPrimary`, `ReplicaSetName`.
     pub fn discover(&self) -> Result<Topology, ConnectError> {
-        let mut known = self.inner.known_topology();
-        let topology = Arc::new(self.select()?);
-        self.inner.changes.found(&topology);
-        *known = Some(Arc::clone(&topology));
-        Ok(Topology::clone(&topology))
+        *self.inner.known_topology() = None;
+        Ok(Topology::clone(&*self.topology()?))
     }
 
     /// The known topology, or a newly discovered one; other callers wait for the same result.
@@ -295,6 +299,15 @@ impl Connector {
         self.inner.read_preference(&*self.topology().ok()?)
     }
 
+    /// Retries of the connection string. Drivers default to both, this backend to none.
+    pub(crate) fn retries(&self) -> Retries {
+        let options = &self.inner.options;
+        Retries {
+            reads: options.retry_reads == Some(true),
+            writes: options.retry_writes == Some(true),
+        }
+    }
+
     /// Changes of the servers since the last call, with the times when they were noticed.
     pub fn take_changes(&self) -> Vec<(Instant, Event)> {
         self.inner.changes.take()
@@ -366,27 +379,14 @@ impl Inner {
 
     /// Asks all hosts in parallel, so that a dead one does not delay the others.
     fn ask(&self, hosts: Vec<Host>) -> Vec<Probe> {
+        let probe = |host: Host| Probe { answer: self.probe(&host), host };
         std::thread::scope(|scope| {
-            let asked: Vec<_> = hosts
-                .into_iter()
-                .map(|host| {
-                    let question = host.clone();
-                    let thread = std::thread::Builder::new();
-                    (host, thread.spawn_scoped(scope, move || self.probe(&question)))
-                })
-                .collect();
-            asked
-                .into_iter()
-                .map(|(host, thread)| {
-                    let answer = match thread.map(ScopedJoinHandle::join) {
-                        Ok(Ok(answer)) => answer,
-                        Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                        // The machine does not allow more threads.
-                        Err(_) => self.probe(&host),
-                    };
-                    Probe { host, answer }
-                })
-                .collect()
+            let asked: Vec<_> =
+                hosts.into_iter().map(|host| scope.spawn(move || probe(host))).collect();
+            let answer = |thread: ScopedJoinHandle<'_, Probe>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            asked.into_iter().map(answer).collect()
         })
     }
 
@@ -428,16 +428,26 @@ impl Inner {
     }
 
     fn probe(&self, host: &Host) -> Result<(Endpoint, Hello), ConnectError> {
-        self.greet(host).map_err(|error| self.explained(error))
+        let greet = || {
+            let deadline = Deadline::after(self.connect_timeout);
+            let endpoint = Endpoint::resolve(host)?;
+            let (session, hello) = self.greet(endpoint, &[], deadline)?;
+            Ok((session.endpoint, hello))
+        };
+        greet().map_err(|error| self.explained(error))
     }
 
-    fn greet(&self, host: &Host) -> Result<(Endpoint, Hello), ConnectError> {
-        let deadline = Deadline::after(self.connect_timeout);
-        let endpoint = Endpoint::resolve(host)?;
+    /// Opens a connection and exchanges the handshake.
+    fn greet(
+        &self,
+        endpoint: Endpoint,
+        compressors: &[Compressor],
+        deadline: Deadline,
+    ) -> Result<(Session, Hello), ConnectError> {
         let transport = endpoint.open(self.tls.as_ref(), deadline)?;
         let mut session = Session::new(endpoint, transport);
-        let hello = self.say_hello(&mut session, &[], deadline)?;
-        Ok((session.endpoint, hello))
+        let hello = self.say_hello(&mut session, compressors, deadline)?;
+        Ok((session, hello))
     }
 
     /// Tries the servers in turn, starting with the next one.
@@ -466,9 +476,7 @@ impl Inner {
         compressors: &[Compressor],
     ) -> Result<(Session, Hello), ConnectError> {
         let deadline = Deadline::after(self.connect_timeout);
-        let transport = endpoint.open(self.tls.as_ref(), deadline)?;
-        let mut session = Session::new(endpoint.clone(), transport);
-        let hello = self.say_hello(&mut session, compressors, deadline)?;
+        let (mut session, hello) = self.greet(endpoint.clone(), compressors, deadline)?;
         self.check_role(endpoint, topology, &hello)?;
         if let Some(credentials) = &self.credentials {
             let cache = &self.salted_passwords;

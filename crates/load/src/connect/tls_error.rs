@@ -28,7 +28,7 @@ impl fmt::Display for TlsFault {
             TlsError::InvalidMessage(_) => {
                 formatter.write_str("the server's answer is not a message of TLS")
             }
-            TlsError::AlertReceived(alert) => formatter.write_str(&alert_text(*alert)),
+            TlsError::AlertReceived(alert) => formatter.write_str(&self::alert(*alert).0),
             TlsError::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
                 formatter.write_str("the server supports neither TLS 1.2 nor TLS 1.3")
             }
@@ -47,7 +47,7 @@ impl TlsFault {
                     "if the server does not use TLS, remove `tls=true` from the connection string";
                 return Some(hint.to_owned());
             }
-            TlsError::AlertReceived(alert) => return alert_hint(*alert).map(str::to_owned),
+            TlsError::AlertReceived(alert) => return self::alert(*alert).1.map(str::to_owned),
             _ => return None,
         };
         use CertificateError as Certificate;
@@ -126,18 +126,10 @@ fn certificate(error: &CertificateError) -> String {
         Certificate::BadSignature => {
             "the signature of the server's certificate does not fit the authority of that name"
         }
-        Certificate::UnsupportedSignatureAlgorithmContext { signature_algorithm_id, .. }
-        | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext {
-            signature_algorithm_id,
-            ..
-        } => {
-            let name = algorithm(signature_algorithm_id);
-            return format!(
-                "the server's certificate, or one that signs it, is signed by {name}, which is not accepted"
-            );
-        }
-        Certificate::UnsupportedSignatureAlgorithm => {
-            "the server's certificate is signed by an algorithm that is not accepted"
+        Certificate::UnsupportedSignatureAlgorithmContext { .. }
+        | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. }
+        | Certificate::UnsupportedSignatureAlgorithm => {
+            "the server's certificate, or one that signs it, is signed by an algorithm that is not accepted, such as SHA-1"
         }
         Certificate::NotValidForNameContext { expected, presented } => {
             let names = match presented.as_slice() {
@@ -165,92 +157,42 @@ fn certificate(error: &CertificateError) -> String {
     text.to_owned()
 }
 
-/// Name of an algorithm, from its identifier in DER without the outer sequence.
-fn algorithm(identifier: &[u8]) -> String {
-    let oid = match identifier {
-        [6, length, rest @ ..] => rest.get(..usize::from(*length)).unwrap_or(rest),
-        whole => whole,
-    };
-    let name = match oid {
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4] => "MD5 with RSA",
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5] => "SHA-1 with RSA",
-        [0x2a, 0x86, 0x48, 0xce, 0x38, 4, 3] => "SHA-1 with DSA",
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1] => "SHA-1 with ECDSA",
-        _ => return format!("the algorithm {}", dotted(oid)),
-    };
-    name.to_owned()
-}
-
-/// An object identifier in dotted form.
-fn dotted(oid: &[u8]) -> String {
-    let mut numbers = Vec::new();
-    let mut number: u64 = 0;
-    for byte in oid {
-        number = (number << 7) | u64::from(byte & 0x7f);
-        if byte & 0x80 == 0 {
-            if numbers.is_empty() {
-                let first = (number / 40).min(2);
-                numbers.extend([first, number - first * 40]);
-            } else {
-                numbers.push(number);
-            }
-            number = 0;
+/// Text of an alert, and how to solve its problem.
+fn alert(alert: AlertDescription) -> (String, Option<&'static str>) {
+    const ADD: &str = "add `tlsCertificateKeyFile=FILE` with the client's certificate and key to the connection string";
+    const REPLACE: &str = "name in `tlsCertificateKeyFile` a certificate that an authority of the server's `--tlsCAFile` signed";
+    const NO_CIPHER: &str = "the server and this client have no cipher in common, or the server demands a client certificate";
+    let (text, hint) = match alert {
+        AlertDescription::CertificateRequired => {
+            ("the server demands a client certificate", Some(ADD))
         }
-    }
-    let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    texts.join(".")
-}
-
-fn alert_text(alert: AlertDescription) -> String {
-    let text = match alert {
-        AlertDescription::CertificateRequired => "the server demands a client certificate",
         AlertDescription::UnknownCA => {
-            "the server does not trust the authority of the client certificate"
+            ("the server does not trust the authority of the client certificate", Some(REPLACE))
         }
         AlertDescription::BadCertificate
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::CertificateUnknown => {
-            "the server does not accept the client certificate"
+            ("the server does not accept the client certificate", Some(REPLACE))
         }
-        AlertDescription::CertificateExpired => "the client certificate expired",
-        AlertDescription::CertificateRevoked => "the client certificate is revoked",
-        AlertDescription::ProtocolVersion => "the server supports neither TLS 1.2 nor TLS 1.3",
-        AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
-            "the server and this client have no cipher in common, or the server demands a client certificate"
+        AlertDescription::CertificateExpired => ("the client certificate expired", Some(REPLACE)),
+        AlertDescription::CertificateRevoked => {
+            ("the client certificate is revoked", Some(REPLACE))
         }
-        other => return format!("the server ended the TLS handshake with the alert {other:?}"),
+        AlertDescription::ProtocolVersion => {
+            ("the server supports neither TLS 1.2 nor TLS 1.3", None)
+        }
+        AlertDescription::HandshakeFailure => (NO_CIPHER, Some(ADD)),
+        AlertDescription::InsufficientSecurity => (NO_CIPHER, None),
+        other => {
+            return (format!("the server ended the TLS handshake with the alert {other:?}"), None);
+        }
     };
-    text.to_owned()
-}
-
-fn alert_hint(alert: AlertDescription) -> Option<&'static str> {
-    match alert {
-        AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => Some(
-            "add `tlsCertificateKeyFile=FILE` with the client's certificate and key to the connection string",
-        ),
-        AlertDescription::UnknownCA
-        | AlertDescription::BadCertificate
-        | AlertDescription::UnsupportedCertificate
-        | AlertDescription::CertificateUnknown
-        | AlertDescription::CertificateExpired
-        | AlertDescription::CertificateRevoked => Some(
-            "name in `tlsCertificateKeyFile` a certificate that an authority of the server's `--tlsCAFile` signed",
-        ),
-        _ => None,
-    }
+    (text.to_owned(), hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn algorithms_have_names_or_numbers() {
-        let sha_1 = [6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 5, 5, 0];
-        assert_eq!(algorithm(&sha_1), "SHA-1 with RSA");
-        let sha_512 = [6, 8, 42, 134, 72, 206, 61, 4, 3, 4];
-        assert_eq!(algorithm(&sha_512), "the algorithm 1.2.840.10045.4.3.4");
-    }
 
     #[test]
     fn no_text_of_a_certificate_is_debug_text() {

@@ -11,36 +11,20 @@ const FILLER: u8 = b' ';
 /// Bytes that YCSB generates from a 32-bit number.
 const BYTES_PER_NUMBER: usize = 6;
 
-/// Fills values with random printable bytes, a share of them compressible.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ValueFiller {
-    compressible_ratio: f64,
-}
-
-impl ValueFiller {
-    /// `compressible_ratio` (0 to 1, clamped) of each value is one run of the same byte at its end.
-    ///
-    /// The rest is what YCSB's `RandomByteIterator` makes: 0 gives its values. A compressor that
-    /// finds runs removes that share; one that also codes single bytes (zlib, zstd) removes another
-    /// third of the rest, because the random bytes are printable.
-    #[must_use]
-    pub fn new(compressible_ratio: f64) -> Self {
-        // Unlike `clamp`, this maps NaN to 0.
-        let positive = if compressible_ratio > 0.0 { compressible_ratio } else { 0.0 };
-        ValueFiller { compressible_ratio: positive.min(1.0) }
+/// Fills `value` with random printable bytes. `compressible_ratio` (0 to 1) of it is one run of the same byte at its end.
+///
+/// The rest is what YCSB's `RandomByteIterator` makes: 0 gives its values. A compressor that
+/// finds runs removes that share; one that also codes single bytes (zlib, zstd) removes another
+/// third of the rest, because the random bytes are printable.
+#[inline]
+pub fn fill<R: Rng + ?Sized>(compressible_ratio: f64, rng: &mut R, value: &mut [u8]) {
+    if compressible_ratio == 0.0 {
+        return fill_random(rng, value);
     }
-
-    /// Fills `value`.
-    #[inline]
-    pub fn fill<R: Rng + ?Sized>(&self, rng: &mut R, value: &mut [u8]) {
-        if self.compressible_ratio == 0.0 {
-            return fill_random(rng, value);
-        }
-        let run = (value.len() as f64 * self.compressible_ratio).round() as usize;
-        let (random, run) = value.split_at_mut(value.len() - run);
-        fill_random(rng, random);
-        run.fill(FILLER);
-    }
+    let run = (value.len() as f64 * compressible_ratio).round() as usize;
+    let (random, run) = value.split_at_mut(value.len() - run);
+    fill_random(rng, random);
+    run.fill(FILLER);
 }
 
 /// Fills `value` with bytes from space to `DEL`, six from each 32-bit number, as YCSB does.
@@ -75,66 +59,41 @@ fn printable(number: u32) -> [u8; BYTES_PER_NUMBER] {
 /// Draws the length of a field's value.
 #[derive(Clone, Debug)]
 pub struct FieldLengths {
-    rule: Rule,
-}
-
-#[derive(Clone, Debug)]
-enum Rule {
-    Constant(u32),
-    Uniform {
-        min: u32,
-        max: u32,
-    },
-    Zipfian {
-        min: u32,
-        max: u32,
-    },
-    /// `upper[i]` is the sum of the weights up to bucket `i`.
-    Histogram {
-        block_bytes: u32,
-        upper: Box<[u64]>,
-    },
+    length: FieldLength,
+    /// Sums of a histogram's weights up to each bucket; otherwise empty.
+    sums: Box<[u64]>,
 }
 
 impl FieldLengths {
-    /// Lengths according to the plan. A range with swapped ends is reversed, and a histogram without weights yields its
-    /// block length: validation of the plan rejects both.
+    /// Lengths according to a valid plan.
     #[must_use]
     pub fn new(length: &FieldLength) -> Self {
-        let rule = match *length {
-            FieldLength::Constant { bytes } => Rule::Constant(bytes),
-            FieldLength::Uniform { min_bytes, max_bytes } => {
-                Rule::Uniform { min: min_bytes.min(max_bytes), max: min_bytes.max(max_bytes) }
-            }
-            FieldLength::Zipfian { min_bytes, max_bytes } => {
-                Rule::Zipfian { min: min_bytes.min(max_bytes), max: min_bytes.max(max_bytes) }
-            }
-            FieldLength::Histogram { block_bytes, ref weights } => {
-                let sums = weights.iter().scan(0_u64, |sum, &weight| {
-                    *sum = sum.saturating_add(weight);
-                    Some(*sum)
-                });
-                let upper: Box<[u64]> = sums.collect();
-                match upper.last() {
-                    None | Some(0) => Rule::Constant(block_bytes),
-                    Some(_) => Rule::Histogram { block_bytes, upper },
-                }
-            }
+        let weights = match length {
+            FieldLength::Histogram { weights, .. } => weights.as_slice(),
+            _ => &[],
         };
-        FieldLengths { rule }
+        let sums = weights.iter().scan(0_u64, |sum, &weight| {
+            *sum = sum.saturating_add(weight);
+            Some(*sum)
+        });
+        FieldLengths { length: length.clone(), sums: sums.collect() }
     }
 
     /// Draws a length in bytes.
     #[inline]
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> u32 {
-        match &self.rule {
-            Rule::Constant(bytes) => *bytes,
-            Rule::Uniform { min, max } => rng.random_range(*min..=*max),
-            Rule::Zipfian { min, max } => self.zipfian_between(*min, *max, rng),
-            Rule::Histogram { block_bytes, upper } => {
-                let draw = rng.random_range(0..upper[upper.len() - 1]);
-                let bucket = upper.partition_point(|&sum| sum <= draw);
-                (bucket as u32 + 1).saturating_mul(*block_bytes)
+        match self.length {
+            FieldLength::Constant { bytes } => bytes,
+            FieldLength::Uniform { min_bytes, max_bytes } => {
+                rng.random_range(min_bytes..=max_bytes)
+            }
+            FieldLength::Zipfian { min_bytes, max_bytes } => {
+                zipfian_between(min_bytes, max_bytes, rng)
+            }
+            FieldLength::Histogram { block_bytes, .. } => {
+                let draw = rng.random_range(0..self.sums[self.sums.len() - 1]);
+                let bucket = self.sums.partition_point(|&sum| sum <= draw);
+                (bucket as u32 + 1).saturating_mul(block_bytes)
             }
         }
     }
@@ -142,25 +101,26 @@ impl FieldLengths {
     /// Length that no draw exceeds, in bytes.
     #[must_use]
     pub fn longest_bytes(&self) -> u32 {
-        match &self.rule {
-            Rule::Constant(bytes) => *bytes,
-            Rule::Uniform { max, .. } | Rule::Zipfian { max, .. } => *max,
-            Rule::Histogram { block_bytes, upper } => {
-                (upper.len() as u32).saturating_mul(*block_bytes)
+        match self.length {
+            FieldLength::Constant { bytes } => bytes,
+            FieldLength::Uniform { max_bytes, .. } | FieldLength::Zipfian { max_bytes, .. } => {
+                max_bytes
+            }
+            FieldLength::Histogram { block_bytes, .. } => {
+                (self.sums.len() as u32).saturating_mul(block_bytes)
             }
         }
     }
+}
 
-    /// Draws from `min..=max` with an exact zipfian (exponent 0.99) that favours small values; `min` if `max` is below
-    /// it. Also used for scan lengths, which have their own bounds.
-    #[inline]
-    pub fn zipfian_between<R: Rng + ?Sized>(&self, min: u32, max: u32, rng: &mut R) -> u32 {
-        let values = f64::from(max.saturating_sub(min)) + 1.0;
-        // Nothing to prepare: the sampler needs no sum over the values.
-        match Zipf::new(values, EXPONENT) {
-            Ok(zipf) => min + (zipf.sample(rng) as u32 - 1).min(max.saturating_sub(min)),
-            Err(_) => min,
-        }
+/// Draws from `min..=max` with an exact zipfian (exponent 0.99) that favours small values; `min` if `max` is below it.
+#[inline]
+pub fn zipfian_between<R: Rng + ?Sized>(min: u32, max: u32, rng: &mut R) -> u32 {
+    let values = f64::from(max.saturating_sub(min)) + 1.0;
+    // Nothing to prepare: the sampler needs no sum over the values.
+    match Zipf::new(values, EXPONENT) {
+        Ok(zipf) => min + (zipf.sample(rng) as u32 - 1).min(max.saturating_sub(min)),
+        Err(_) => min,
     }
 }
 
@@ -193,7 +153,7 @@ mod tests {
         let mut rng = generator(101);
         for length in 0..200 {
             let mut value = vec![0; length];
-            ValueFiller::new(0.0).fill(&mut rng, &mut value);
+            fill(0.0, &mut rng, &mut value);
             assert!(value.iter().all(|byte| (b' '..=127).contains(byte)), "{length} bytes");
         }
     }
@@ -202,7 +162,7 @@ mod tests {
     fn all_bytes_of_a_mask_are_used() {
         let mut rng = generator(102);
         let mut value = vec![0; 60_000];
-        ValueFiller::new(0.0).fill(&mut rng, &mut value);
+        fill(0.0, &mut rng, &mut value);
         for (offset, values) in [(0, 32), (1, 64), (2, 64), (3, 32), (4, 64), (5, 64)] {
             let distinct: std::collections::HashSet<u8> =
                 value.iter().skip(offset).step_by(6).copied().collect();
@@ -214,8 +174,7 @@ mod tests {
     fn block(ratio: f64) -> Vec<u8> {
         let mut rng = generator(103);
         let mut block = vec![0; 100_000];
-        let filler = ValueFiller::new(ratio);
-        block.chunks_mut(100).for_each(|value| filler.fill(&mut rng, value));
+        block.chunks_mut(100).for_each(|value| fill(ratio, &mut rng, value));
         block
     }
 
@@ -237,16 +196,10 @@ mod tests {
     }
 
     #[test]
-    fn ratios_at_and_beyond_their_ends_are_clamped() {
-        let mut rng = generator(104);
+    fn whole_value_is_compressible_at_a_ratio_of_one() {
         let mut value = [0; 50];
-        for ratio in [1.0, 7.0] {
-            ValueFiller::new(ratio).fill(&mut rng, &mut value);
-            assert_eq!(value, [FILLER; 50]);
-        }
-        for ratio in [-1.0, f64::NAN] {
-            assert_eq!(ValueFiller::new(ratio), ValueFiller::new(0.0));
-        }
+        fill(1.0, &mut generator(104), &mut value);
+        assert_eq!(value, [FILLER; 50]);
     }
 
     fn lengths(length: &FieldLength, draws: u32) -> Vec<u64> {
@@ -289,13 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn degenerate_rules_still_yield_a_length() {
-        let mut rng = generator(106);
-        let empty = FieldLength::Histogram { block_bytes: 8, weights: vec![0, 0] };
-        assert_eq!(FieldLengths::new(&empty).sample(&mut rng), 8);
+    fn single_length_is_always_drawn() {
         let one = FieldLength::Zipfian { min_bytes: 7, max_bytes: 7 };
-        assert_eq!(FieldLengths::new(&one).sample(&mut rng), 7);
-        let swapped = FieldLengths::new(&FieldLength::Uniform { min_bytes: 9, max_bytes: 4 });
-        assert!((0..100).all(|_| (4..=9).contains(&swapped.sample(&mut rng))));
+        assert_eq!(FieldLengths::new(&one).sample(&mut generator(106)), 7);
     }
 }

@@ -213,7 +213,7 @@ fn a_server_without_hello_is_asked_by_the_old_name() {
     });
     let connected = connector(&format!("mongodb://127.0.0.1:{port}/")).connect().unwrap();
     assert_eq!(connected.hello.max_wire_version, 6);
-    assert!(matches!(connected.transport, Transport::Tcp(_)));
+    assert!(!connected.transport.is_tls());
 }
 
 #[test]
@@ -244,9 +244,8 @@ fn a_unix_domain_socket_works() {
     });
     let path = path.to_str().unwrap().replace('/', "%2F");
     let connector = connector(&format!("mongodb://{path}/"));
-    let transport = connector.connect().unwrap().transport;
-    assert!(matches!(transport, Transport::Unix(_)));
-    drop(transport);
+    // The script serves one connection after the other.
+    drop(connector.connect().unwrap());
     connector.control().unwrap().run("admin", doc! { "ping": 1 }).unwrap();
 }
 

@@ -39,7 +39,7 @@ impl DriverTarget {
             let client = Client::with_options(options.clone()).map_err(driver_error)?;
             let ping = bson::doc! { "ping": 1 };
             let pinged = client.database("admin").run_command(ping).await;
-            pinged.map_err(|error| log_in_error(error, credentials))?;
+            pinged.map_err(driver_error)?;
             client.shutdown().await;
             Ok(DriverTarget { options })
         })
@@ -67,31 +67,6 @@ async fn options_of(
     }
     options.credential = credentials.map(credential).transpose()?;
     Ok(options)
-}
-
-/// Whether the driver sends a user name that differs from SCRAM's encoding: the server expects `=2C` and `=3D` (RFC
-/// 5802, section 5.1).
-fn is_unescaped(credentials: &Credentials) -> bool {
-    credentials.mechanism != Some(Mechanism::X509) && credentials.username.contains([',', '='])
-}
-
-fn log_in_error(error: Error, credentials: Option<&Credentials>) -> LoadError {
-    let failed = matches!(error.kind.as_ref(), ErrorKind::Authentication { .. });
-    match credentials.filter(|credentials| failed && is_unescaped(credentials)) {
-        Some(credentials) => user_limit(credentials),
-        None => driver_error(error),
-    }
-}
-
-fn user_limit(credentials: &Credentials) -> LoadError {
-    LoadError::DriverLimit {
-        reason: format!(
-            "it logs in user `{}`, whose name has `,` or `=`, by SCRAM-SHA-256 alone",
-            credentials.username
-        ),
-        hint: "use the wire backend, or check the password and that the user has `SCRAM-SHA-256`"
-            .to_owned(),
-    }
 }
 
 fn driver_error(error: Error) -> LoadError {
@@ -129,15 +104,16 @@ fn credential(credentials: &Credentials) -> Result<Credential, LoadError> {
     }
     credential.username = Some(credentials.username.clone());
     credential.password = Some(credentials.password().to_owned());
-    if is_unescaped(credentials) {
-        // The driver asks for the user's mechanisms under the same name, which differs when escaped, and SCRAM-SHA-1
-        // derives the key from the unescaped name.
-        if credentials.mechanism == Some(Mechanism::ScramSha1) {
-            return Err(user_limit(credentials));
-        }
-        let escaped = credentials.username.replace('=', "=3D").replace(',', "=2C");
-        credential.username = Some(escaped);
-        credential.mechanism = Some(AuthMechanism::ScramSha256);
+    // The driver asks for the user's mechanisms by the plain name, and sends the same name where SCRAM expects `=2C` and
+    // `=3D` (RFC 5802, section 5.1).
+    if credentials.username.contains([',', '=']) {
+        return Err(LoadError::DriverLimit {
+            reason: format!(
+                "it does not escape the `,` and `=` in the name of user `{}`",
+                credentials.username
+            ),
+            hint: "use the wire backend".to_owned(),
+        });
     }
     Ok(credential)
 }

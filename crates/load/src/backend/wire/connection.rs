@@ -4,7 +4,7 @@ use crate::backend::poller::Poller;
 use crate::connect::{Connected, Transport};
 use dyno_wire::compress::{Compressor, Scratch};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// Both buffers are usually empty; they hold the rest of messages that do not fit into one system call.
 pub(super) struct Connection {

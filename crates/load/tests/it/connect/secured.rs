@@ -220,23 +220,18 @@ fn a_full_server_is_distinguished_from_one_with_tls() {
 }
 
 #[test]
-fn names_with_commas_and_equal_signs_log_in_with_both_backends() {
+fn names_with_commas_log_in_with_the_wire_backend_alone() {
     let Some(server) = mongod::start(&["--auth"]) else {
         return;
     };
     let anonymous = connector(&format!("mongodb://127.0.0.1:{}/", server.port));
     let user = doc! { "createUser": "a,b=c", "pwd": "geheim", "roles": ["root"] };
     anonymous.control().unwrap().run("admin", user).unwrap();
-    let uri = |password: &str, more: &str| {
-        format!("mongodb://a%2Cb%3Dc:{password}@127.0.0.1:{}/?authSource=admin{more}", server.port)
-    };
-    for more in ["", "&authMechanism=SCRAM-SHA-256"] {
-        connector(&uri("geheim", more)).connect().unwrap();
-        driver(&uri("geheim", more)).unwrap();
-    }
-    connector(&uri("geheim", "&authMechanism=SCRAM-SHA-1")).connect().unwrap();
-    for (password, more) in [("geheim", "&authMechanism=SCRAM-SHA-1"), ("wrong", "")] {
-        let error = driver(&uri(password, more)).map(drop).unwrap_err();
+    for more in ["", "&authMechanism=SCRAM-SHA-256", "&authMechanism=SCRAM-SHA-1"] {
+        let uri =
+            format!("mongodb://a%2Cb%3Dc:geheim@127.0.0.1:{}/?authSource=admin{more}", server.port);
+        connector(&uri).connect().unwrap();
+        let error = driver(&uri).map(drop).unwrap_err();
         assert!(matches!(error, LoadError::DriverLimit { .. }), "{error:?}");
     }
 }
