@@ -37,6 +37,7 @@ pub(crate) struct Collector {
     spares: Vec<Sender<Box<Part>>>,
     usage: Option<fn() -> ProcessUsage>,
     last_usage: ProcessUsage,
+    /// Called when every worker has ended.
     on_ended: Option<OnEnded>,
 }
 
@@ -53,6 +54,7 @@ impl Collector {
         pairs: Vec<usize>,
         spares: Vec<Sender<Box<Part>>>,
         usage: Option<fn() -> ProcessUsage>,
+        on_ended: Option<OnEnded>,
     ) -> Self {
         let queue = |pair| WorkerQueue { pair, ..WorkerQueue::default() };
         Collector {
@@ -62,13 +64,8 @@ impl Collector {
             spares,
             usage,
             last_usage: usage.map(|usage| usage()).unwrap_or_default(),
-            on_ended: None,
+            on_ended,
         }
-    }
-
-    /// Calls `on_ended` when every worker has ended.
-    pub(crate) fn on_ended(self, on_ended: Option<OnEnded>) -> Self {
-        Collector { on_ended, ..self }
     }
 
     /// Receives until every worker has ended. After an error of `sink`, it stops the run and discards the rest.

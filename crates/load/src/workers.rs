@@ -63,8 +63,9 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     }
     let latch = start_latch(&mut job, &windows);
     let workers = start_workers(&job, &windows, &mut connections, parts, latch.as_ref())?;
-    let mut collector = Collector::new(pair_count, workers.pairs, workers.spares, job.usage)
-        .on_ended(job.on_ended.take());
+    let on_ended = job.on_ended.take();
+    let mut collector =
+        Collector::new(pair_count, workers.pairs, workers.spares, job.usage, on_ended);
     let sunk = collector.collect(&handovers, sink, &job.stop);
     let fault = join(workers.threads)?;
     drop(connections);

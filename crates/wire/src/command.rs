@@ -8,7 +8,7 @@ use crate::bson::{
     ElementWriter, begin_document, binary_header, end_document, kind, patch_length, write_document,
     write_string,
 };
-use crate::frame::{self, MAX_MESSAGE_BYTES, Opcode};
+use crate::frame::{self, MAX_MESSAGE_BYTES};
 
 mod index_scan;
 mod options;
@@ -104,7 +104,7 @@ struct WriteTemplate {
 impl WriteTemplate {
     fn new(options: &CommandOptions, name: &str, ordered: bool, argument: &str) -> Self {
         let mut bytes = Vec::new();
-        frame::begin_message(&mut bytes, 0, Opcode::Message);
+        frame::begin_message(&mut bytes, 0, 0);
         bytes.extend_from_slice(&FLAGS_AND_BODY_KIND);
         write_document(&mut bytes, |writer| {
             writer.string(name, &options.collection);
@@ -252,7 +252,7 @@ impl CommandSet {
 
     /// Fetches the next batch of an open cursor.
     pub fn get_more(&self, out: &mut Vec<u8>, request_id: i32, cursor_id: i64) {
-        let start = frame::begin_message(out, request_id, Opcode::Message);
+        let start = frame::begin_message(out, request_id, 0);
         out.extend_from_slice(&FLAGS_AND_BODY_KIND);
         begin_document(out);
         out.extend_from_slice(b"\x12getMore\0");
@@ -488,7 +488,7 @@ fn finish_body(out: &mut [u8], start: usize) {
 /// Header, flags, and the open body document with its first elements.
 fn message_start(elements: impl FnOnce(&mut ElementWriter<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
-    frame::begin_message(&mut out, 0, Opcode::Message);
+    frame::begin_message(&mut out, 0, 0);
     out.extend_from_slice(&FLAGS_AND_BODY_KIND);
     write_document(&mut out, elements);
     // Keep the document open.

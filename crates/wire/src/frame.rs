@@ -249,17 +249,13 @@ fn split_section(kind: u8, bytes: &[u8]) -> Result<(Section<'_>, &[u8]), FrameEr
     Ok((Section::Sequence(sequence), rest))
 }
 
-/// Appends a header with an unknown length; returns its offset for [`finish_message`].
-pub(crate) fn begin_message(out: &mut Vec<u8>, request_id: i32, opcode: Opcode) -> usize {
-    begin_answer(out, request_id, 0, opcode)
-}
-
-fn begin_answer(out: &mut Vec<u8>, request_id: i32, response_to: i32, opcode: Opcode) -> usize {
+/// Appends the header of an `OP_MSG` with an unknown length; returns its offset for [`finish_message`].
+pub(crate) fn begin_message(out: &mut Vec<u8>, request_id: i32, response_to: i32) -> usize {
     let start = out.len();
     let mut header = [0; HEADER_BYTES];
     header[4..8].copy_from_slice(&request_id.to_le_bytes());
     header[8..12].copy_from_slice(&response_to.to_le_bytes());
-    header[12..].copy_from_slice(&opcode.number().to_le_bytes());
+    header[12..].copy_from_slice(&Opcode::Message.number().to_le_bytes());
     out.extend_from_slice(&header);
     start
 }
@@ -274,7 +270,7 @@ pub(crate) fn finish_message(out: &mut [u8], start: usize) {
 ///
 /// `document` must be a valid BSON document; it is copied unchanged.
 pub fn write_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, document: &[u8]) {
-    let start = begin_answer(out, request_id, response_to, Opcode::Message);
+    let start = begin_message(out, request_id, response_to);
     out.extend_from_slice(&[0; FLAGS_BYTES + 1]);
     out.extend_from_slice(document);
     finish_message(out, start);

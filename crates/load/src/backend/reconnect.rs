@@ -5,7 +5,7 @@
 
 use super::poller::Waker;
 use crate::connect::{ConnectError, Connected, Connector};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,36 +24,27 @@ pub(crate) struct Replacement {
 }
 
 struct Request {
-    due: Instant,
     client: usize,
     attempts: u32,
     reply: Sender<Replacement>,
     waker: Waker,
 }
 
-// The heap returns the largest element, so the earliest request compares as the largest.
-impl Ord for Request {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        other.due.cmp(&self.due)
-    }
-}
-impl PartialOrd for Request {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for Request {
-    fn eq(&self, other: &Self) -> bool {
-        self.due == other.due
-    }
-}
-impl Eq for Request {}
-
 #[derive(Default)]
 struct State {
-    requests: BinaryHeap<Request>,
+    /// By the time when they are due, and by their number.
+    requests: BTreeMap<(Instant, u64), Request>,
+    pushed: u64,
     closed: bool,
     last_error: Option<Arc<ConnectError>>,
+}
+
+impl State {
+    fn push(&mut self, request: Request) {
+        self.pushed += 1;
+        let due = Instant::now() + delay(request.attempts);
+        self.requests.insert((due, self.pushed), request);
+    }
 }
 
 #[derive(Default)]
@@ -112,14 +103,9 @@ impl Drop for ReconnectPool {
 impl Reconnector {
     /// Asks for a connection for `client` after `attempts` failed or short-lived ones.
     pub(crate) fn request(&self, client: usize, attempts: u32) {
-        let request = Request {
-            due: Instant::now() + delay(attempts),
-            client,
-            attempts,
-            reply: self.reply.clone(),
-            waker: self.waker.clone(),
-        };
-        self.shared.lock().requests.push(request);
+        let request =
+            Request { client, attempts, reply: self.reply.clone(), waker: self.waker.clone() };
+        self.shared.lock().push(request);
         self.shared.changed.notify_one();
     }
 
@@ -153,11 +139,7 @@ fn serve(shared: &Shared, connector: &Connector) {
                 let mut state = shared.lock();
                 state.last_error = Some(Arc::new(error));
                 let attempts = request.attempts.saturating_add(1);
-                state.requests.push(Request {
-                    due: Instant::now() + delay(attempts),
-                    attempts,
-                    ..request
-                });
+                state.push(Request { attempts, ..request });
             }
         }
     }
@@ -171,9 +153,12 @@ fn next_due(shared: &Shared) -> Option<Request> {
             return None;
         }
         let now = Instant::now();
-        let wait = state.requests.peek().map(|request| request.due.saturating_duration_since(now));
+        let first = state.requests.first_key_value();
+        let wait = first.map(|((due, _), _)| due.saturating_duration_since(now));
         state = match wait {
-            Some(Duration::ZERO) => return state.requests.pop(),
+            Some(Duration::ZERO) => {
+                return state.requests.pop_first().map(|(_, request)| request);
+            }
             Some(wait) => {
                 shared.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
             }

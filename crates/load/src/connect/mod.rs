@@ -125,22 +125,14 @@ impl Connector {
     /// # Errors
     /// [`ConnectError`]; here mostly `Unsupported`, `ResolveService` and `TlsFile`.
     pub fn new(target: &Target, credentials: Option<Credentials>) -> Result<Self, ConnectError> {
-        Connector::build(target, credentials, None)
+        Connector::with_nameserver(target, credentials, None)
     }
 
-    /// Like [`new`](Self::new), but asks this name server (by UDP) instead of the system's.
+    /// Like [`new`](Self::new), but asks the given name server (by UDP) instead of the system's.
     ///
     /// # Errors
     /// The same as for [`new`](Self::new).
     pub fn with_nameserver(
-        target: &Target,
-        credentials: Option<Credentials>,
-        nameserver: SocketAddr,
-    ) -> Result<Self, ConnectError> {
-        Connector::build(target, credentials, Some(nameserver))
-    }
-
-    fn build(
         target: &Target,
         mut credentials: Option<Credentials>,
         nameserver: Option<SocketAddr>,

@@ -3,8 +3,7 @@
 //! A value is `key:field`, then repeatedly a colon and the Java `String.hashCode` of the text so far, truncated to the
 //! length of the field. The hash is updated incrementally, so the time is linear in the length instead of quadratic.
 
-/// Digits of `i32::MIN` without the sign.
-const MAX_DIGITS: usize = 10;
+use crate::keys::key_name::{MAX_DIGITS, decimal};
 
 /// Fills `value` with the expected content of the field.
 ///
@@ -60,18 +59,7 @@ impl<F: FnMut(usize, u8)> Text<F> {
         if number < 0 {
             self.append(b"-");
         }
-        let mut digits = [0; MAX_DIGITS];
-        let mut start = MAX_DIGITS;
-        let mut rest = number.unsigned_abs();
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.append(&digits[start..]);
+        self.append(decimal(u64::from(number.unsigned_abs()), &mut [0; MAX_DIGITS]));
     }
 }
 

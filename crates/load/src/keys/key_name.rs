@@ -4,7 +4,7 @@ use super::hash::fnv_hash_64;
 use dyno_plan::model::KeyOrder;
 
 /// Digits of the largest 64-bit number.
-const MAX_DIGITS: usize = 20;
+pub(crate) const MAX_DIGITS: usize = 20;
 
 /// Rule that turns document numbers into keys: prefix, zeros up to a width, decimal number.
 ///
@@ -88,7 +88,7 @@ impl KeyNames {
 
 /// Decimal digits of `value`, written to the end of `buffer`.
 #[inline]
-fn decimal(mut value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
+pub(crate) fn decimal(mut value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
     let mut start = MAX_DIGITS;
     loop {
         start -= 1;

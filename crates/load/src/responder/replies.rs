@@ -2,6 +2,7 @@
 
 use super::behaviour::{Behaviour, Fault};
 use super::protocol::{Batch, Command, Key, Request};
+use crate::keys::key_name::{MAX_DIGITS, decimal};
 use crate::operation::RATE_LIMIT_EXCEEDED;
 use bson::{Bson, Document, doc};
 use dyno_wire::bson::{begin_document, end_document, patch_length};
@@ -166,7 +167,7 @@ impl Replies {
         let array = begin_document(out);
         for index in 0..documents {
             out.push(0x03);
-            decimal(out, index);
+            write_decimal(out, index);
             out.push(0);
             self.document(out, key, index);
         }
@@ -192,7 +193,7 @@ impl Replies {
         out.extend_from_slice(key);
         if index > 0 {
             // Suffixes have the same number of digits, so that they sort like numbers.
-            decimal(out, FIRST_SUFFIX + index);
+            write_decimal(out, FIRST_SUFFIX + index);
         }
         out.push(0);
         let bytes = (out.len() - length - 4) as i32;
@@ -248,11 +249,8 @@ fn element(out: &mut Vec<u8>, kind: u8, name: &str) {
     out.push(0);
 }
 
-fn decimal(out: &mut Vec<u8>, value: u32) {
-    if value >= 10 {
-        decimal(out, value / 10);
-    }
-    out.push(b'0' + (value % 10) as u8);
+fn write_decimal(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(decimal(u64::from(value), &mut [0; MAX_DIGITS]));
 }
 
 /// For rare replies.

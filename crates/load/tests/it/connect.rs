@@ -348,17 +348,17 @@ fn hosts_and_options_of_a_service_name_are_looked_up() {
     // In the domain `0.0.1`, the host `127.0.0.1` needs no name server.
     let (target, _) = parse("mongodb+srv://db.0.0.1/?tls=false");
     let server = stub::name_server(vec![("127.0.0.1", a)], vec!["replicaSet=rs0"]);
-    let connector = Connector::with_nameserver(&target, None, server).unwrap();
+    let connector = Connector::with_nameserver(&target, None, Some(server)).unwrap();
     let kind = connector.discover().unwrap().kind;
     assert_eq!(kind, TopologyKind::ReplicaSet { name: "rs0".into() });
 
     let server = stub::name_server(vec![("127.0.0.1", a)], vec!["replicaSet=other"]);
-    let connector = Connector::with_nameserver(&target, None, server).unwrap();
+    let connector = Connector::with_nameserver(&target, None, Some(server)).unwrap();
     let error = connector.discover().unwrap_err();
     assert!(matches!(error, ConnectError::ReplicaSetName { .. }), "{error:?}");
 
     let server = stub::name_server(vec![("127.0.0.1", a)], vec![]);
-    Connector::with_nameserver(&target, None, server).unwrap().connect().unwrap();
+    Connector::with_nameserver(&target, None, Some(server)).unwrap().connect().unwrap();
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn service_records_that_cannot_be_trusted_are_refused() {
     let (target, _) = parse("mongodb+srv://db.0.0.1/?tls=false");
     let refused = |hosts, texts| {
         let server = stub::name_server(hosts, texts);
-        Connector::with_nameserver(&target, None, server).unwrap_err()
+        Connector::with_nameserver(&target, None, Some(server)).unwrap_err()
     };
     let error = refused(vec![("evil.example", 1)], vec![]);
     assert!(matches!(error, ConnectError::ForeignHost { .. }), "{error:?}");
