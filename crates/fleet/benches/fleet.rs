@@ -4,6 +4,7 @@
 //! The agents are not measured: one thread sends their messages over a few connections, with lease renewals.
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured, and does nothing else")]
 
+use dyno_engine::Cancel;
 use dyno_fleet::clock::Offset;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::Endpoint;
@@ -253,6 +254,7 @@ fn main() {
         version: Version::of(VERSION),
         lease: Duration::from_secs(30),
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
+        cancel: Cancel::new(),
     })
     .expect("the run is free");
     register(&endpoint, &run, agents);

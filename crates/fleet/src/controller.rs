@@ -14,6 +14,7 @@ use crate::protocol::{Announcement, Down, Registration, Step, Up, Version, Work,
 use crate::readings::{HostReading, Inlet};
 use crate::shares::Share;
 use crate::window::WindowDecoder;
+use dyno_engine::Cancel;
 use dyno_record::interval::IntervalRecord;
 use lease::Lease;
 use redis::{Connection, RedisError};
@@ -42,6 +43,8 @@ pub struct ControllerOptions {
     pub lease: Duration,
     /// Host names of the agents, by agent number.
     pub hosts: Vec<String>,
+    /// Ends waits for agents with [`FleetError::Interrupted`].
+    pub cancel: Cancel,
 }
 
 /// Event from the fleet.
@@ -161,8 +164,13 @@ impl Controller {
                 return Err(FleetError::Late { step: "there".into(), within, waiting: missing });
             }
             self.lease.check()?;
+            self.check_cancel()?;
             thread::sleep(BLOCK);
         }
+    }
+
+    fn check_cancel(&self) -> Result<(), FleetError> {
+        if self.options.cancel.requested() { Err(FleetError::Interrupted) } else { Ok(()) }
     }
 
     /// Distributes the shares of a new work; returns its number, which replaces the one in `work`.
@@ -205,6 +213,7 @@ impl Controller {
                     waiting: self.roster.not_ready(self.work, step),
                 });
             }
+            self.check_cancel()?;
             self.poll()?;
             let gone = |event: &Event| matches!(event, Event::Gone { .. });
             if let Some(at) = self.events.iter().position(gone)

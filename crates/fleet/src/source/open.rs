@@ -12,7 +12,7 @@ use crate::names::RunName;
 use crate::protocol::{Registration, StartedServers, Step, Version, Work, plan_text};
 use crate::shares::without_links;
 use dyno_engine::context::Context;
-use dyno_engine::{Error, Kind, OrFault};
+use dyno_engine::{Cancel, Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
@@ -34,6 +34,7 @@ pub(super) fn open_controller(
     run: RunName,
     fleet: &FleetPlan,
     hosts: Vec<String>,
+    cancel: &Cancel,
 ) -> Result<Controller, Error> {
     Ok(Controller::open(ControllerOptions {
         endpoint: endpoint.clone(),
@@ -41,6 +42,7 @@ pub(super) fn open_controller(
         version: Version::current(),
         lease: fleet.lease.0,
         hosts,
+        cancel: cancel.clone(),
     })?)
 }
 
@@ -108,9 +110,8 @@ pub(super) struct Open {
 impl Open {
     /// Waits until all agents have joined.
     pub(super) fn gather(&mut self, within: Duration, context: Context<'_>) -> Result<(), Error> {
-        let until = Instant::now() + within;
         if let Some(servers) = &mut self.servers {
-            self.server_hosts = gather(servers, within, until, context)?;
+            self.server_hosts = servers.gather(within)?;
             for server in &self.server_hosts {
                 for text in &server.host.not_applied {
                     context.warning(format!("on `{}`: {text}", server.host.name));
@@ -118,7 +119,7 @@ impl Open {
             }
         }
         if let Some(clients) = &mut self.clients {
-            self.agents = gather(clients, within, until, context)?;
+            self.agents = clients.gather(within)?;
         }
         Ok(())
     }
@@ -259,17 +260,18 @@ impl Open {
         let watchers = cluster.watchers(plan);
         if let Some((run, pods)) = &watchers {
             let (run, pods) = (RunName::for_servers(run)?, pods.clone());
-            self.servers = Some(open_controller(&self.endpoint, run, &self.plan, pods)?);
+            let controller =
+                open_controller(&self.endpoint, run, &self.plan, pods, context.cancel)?;
+            self.servers = Some(controller);
         }
         let served = cluster.serve(plan, &self.secrets, context.cancel);
         let seen = served.map_err(|mut error| {
             error.log_tail.extend(cluster.last_words("server"));
             error
         })?;
-        let within = self.plan.join_within.0;
         let watchers = self.servers.as_mut();
-        let joined = watchers.map(|one| gather(one, within, Instant::now() + within, context));
-        match joined.transpose() {
+        let joined = watchers.map(|one| one.gather(self.plan.join_within.0)).transpose();
+        match joined.map_err(Error::from) {
             Ok(hosts) => self.server_hosts = hosts.unwrap_or_default(),
             // These agents only read, so their absence does not end a run.
             Err(error) if is_absence(&error) => {
@@ -293,9 +295,7 @@ impl Open {
             return Ok(());
         };
         let within = self.plan.join_within.0;
-        let come = cluster
-            .start(context.cancel)
-            .and_then(|()| gather(clients, within, Instant::now() + within, context));
+        let come = cluster.start(context.cancel).and_then(|()| Ok(clients.gather(within)?));
         self.agents = come.map_err(|mut error| {
             error.log_tail.extend(cluster.last_words("client"));
             error
@@ -438,26 +438,6 @@ fn is_absence(error: &Error) -> bool {
             FleetError::Late { .. } | FleetError::Lost { .. } | FleetError::Failed { .. }
         )
     })
-}
-
-/// Waits until a controller's agents have joined.
-fn gather(
-    controller: &mut Controller,
-    within: Duration,
-    until: Instant,
-    context: Context<'_>,
-) -> Result<Vec<Registration>, Error> {
-    loop {
-        context.cancel.check()?;
-        match controller.gather(LOOK_EVERY) {
-            Ok(all) => return Ok(all),
-            Err(FleetError::Late { step, waiting, .. }) if Instant::now() >= until => {
-                return Err(FleetError::Late { step, within, waiting }.into());
-            }
-            Err(FleetError::Late { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// A private folder that is deleted with this value or with this program.

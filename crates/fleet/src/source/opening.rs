@@ -51,7 +51,7 @@ impl Fleet<'_> {
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
         warn_of_strangers(plan, &on_servers, context);
         let meet = |run: &RunName, hosts: &[String]| {
-            open_controller(&endpoint, run.clone(), fleet, hosts.to_vec())
+            open_controller(&endpoint, run.clone(), fleet, hosts.to_vec(), context.cancel)
         };
         let client_controller = meet(&keys[0], &agent_hosts)?;
         let server_controller =
@@ -131,7 +131,7 @@ impl Fleet<'_> {
         let met = cluster.meet(&secrets, context.cancel).and_then(|endpoint| {
             let hosts = (0..pods).map(|pod| format!("pod {pod}")).collect();
             let run = client_run.clone();
-            let controller = open_controller(&endpoint, run, fleet, hosts)?;
+            let controller = open_controller(&endpoint, run, fleet, hosts, context.cancel)?;
             Ok((endpoint, controller))
         });
         let logs = self.options.logs_folder();

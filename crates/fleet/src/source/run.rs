@@ -205,23 +205,17 @@ impl FleetRun<'_, '_> {
 
     /// Waits until all agents are ready; `false` if the run was stopped.
     fn barrier(&mut self) -> Result<bool, Error> {
-        let until = Instant::now() + CONNECT_WITHIN + self.fleet.lease.0;
-        loop {
-            if self.is_stopped() {
+        let within = CONNECT_WITHIN + self.fleet.lease.0;
+        match clients(self.open)?.barrier(self.step, within) {
+            Ok(()) => Ok(true),
+            Err(FleetError::Interrupted) => {
                 self.cancel("the controller was interrupted")?;
-                return Ok(false);
+                Ok(false)
             }
-            match clients(self.open)?.barrier(self.step, LOOK_EVERY) {
-                Ok(()) => return Ok(true),
-                Err(FleetError::Late { .. }) if Instant::now() < until => {}
-                Err(mut error) => {
-                    if let FleetError::Late { within, .. } = &mut error {
-                        *within = CONNECT_WITHIN + self.fleet.lease.0;
-                    }
-                    let error = self.cause(Error::from(error))?;
-                    self.cancel("not all agents are ready")?;
-                    return Err(error);
-                }
+            Err(error) => {
+                let error = self.cause(Error::from(error))?;
+                self.cancel("not all agents are ready")?;
+                Err(error)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A separate Redis for each test, agents with an engine that measures nothing, and their controller.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use dyno_engine::Cancel;
 use dyno_fleet::FleetError;
 use dyno_fleet::agent::{Agent, AgentOptions};
 use dyno_fleet::controller::{Controller, ControllerOptions};
@@ -123,6 +124,7 @@ pub(crate) fn controller_options(endpoint: Endpoint, agents: u32) -> ControllerO
         version: Version::of("1.0"),
         lease: LEASE,
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
+        cancel: Cancel::new(),
     }
 }
 
