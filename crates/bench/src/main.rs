@@ -6,7 +6,6 @@
 mod bare;
 mod measure;
 mod truth;
-mod tuning;
 mod verdict;
 
 use anyhow::{Context, Result, bail};
@@ -41,10 +40,6 @@ fn main() -> Result<()> {
             verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
         }
         ["verdict", rest @ ..] => verdict(&Subject::Embedded, rest),
-        ["tuning"] => {
-            tuning::all();
-            Ok(())
-        }
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
@@ -69,7 +64,8 @@ fn truths() -> Result<()> {
     truth::faults(20_000)
 }
 
-const USAGE: &str = "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning|verdict [--mongod PATH] [NAME [FOLDER]]]";
+const USAGE: &str =
+    "usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [--mongod PATH] [NAME [FOLDER]]]";
 
 /// `rest` is a part of the scenario names, and a folder for recorded runs.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {
