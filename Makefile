@@ -22,7 +22,7 @@ DURATION ?= 1s
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full test-guides fuzz chaos bench bench-parts bench-tuning bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
+.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full test-guides fuzz chaos bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -77,9 +77,6 @@ bench-verdict: setup ## run with twenty known faults and without, and print the 
 	@$(if $(findstring --mongod,$(VERDICT)),,scripts/setup.sh embedded)
 	@$(CARGO) build --release --locked --quiet --package mongodyno
 	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)
-
-bench-tuning: setup ## compare the search for settings with random search and one setting at a time (a minute)
-	@$(CARGO) run --release --locked --quiet --package dyno-bench -- tuning
 
 bench-trace-report: setup ## write, analyse and draw a trace of ten million calls
 	@$(CARGO) bench --locked --quiet --package dyno-report --bench trace_report

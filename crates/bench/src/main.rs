@@ -6,7 +6,6 @@
 mod bare;
 mod measure;
 mod truth;
-mod tuning;
 mod verdict;
 
 use anyhow::{Context, Result, bail};
@@ -43,15 +42,11 @@ fn main() -> Result<()> {
             verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
         }
         ["verdict", rest @ ..] => verdict(&Subject::Embedded, rest),
-        ["tuning"] => {
-            tuning::all();
-            Ok(())
-        }
         _ => bail!(USAGE),
     }
 }
 
-const USAGE: &str = "usage: dyno-bench [tuning|verdict [--mongod PATH] [NAME [FOLDER]]]";
+const USAGE: &str = "usage: dyno-bench [verdict [--mongod PATH] [NAME [FOLDER]]]";
 
 /// `rest` is a part of the scenario names, and a folder for recorded runs.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {

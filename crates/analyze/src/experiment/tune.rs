@@ -378,8 +378,7 @@ impl TuneProgress {
             let harm = now.harm.take();
             now.harms.extend(harm);
             if let Some((found, is_dropped)) = self.judged(&now) {
-                let changes = self.changed(&now.other).count();
-                match now.violation(changes) {
+                match now.violation() {
                     None => self.finish(&now, Outcome::Compared(found), None, is_dropped),
                     harm => self.finish(&now, Outcome::Violated, harm, false),
                 }

@@ -41,6 +41,14 @@ pub(super) fn goal(goal: TuneGoal) -> &'static str {
     }
 }
 
+/// The topic of the goal.
+pub(super) fn topic(goal: TuneGoal) -> Topic {
+    match goal {
+        TuneGoal::P99 => Topic::Latency,
+        TuneGoal::Rate | TuneGoal::Cpu => Topic::Rate,
+    }
+}
+
 /// A note for ratios if less is better; otherwise empty.
 pub(super) fn less_is_better(goal: TuneGoal) -> &'static str {
     if goal.larger_is_better() { "" } else { " Less is better." }
@@ -123,11 +131,7 @@ impl<'a> TunePage<'a> {
 
     pub(super) fn headline(&self, book: &CaveatBook) -> Vec<Figure> {
         let answer = self.answer;
-        let topic = match self.options.goal {
-            TuneGoal::P99 => Topic::Latency,
-            TuneGoal::Rate | TuneGoal::Cpu => Topic::Rate,
-        };
-        let marks = book.marks(topic, None);
+        let marks = book.marks(topic(self.options.goal), None);
         let is_found = !answer.settings.is_empty();
         let ratio = answer.ratio.filter(|_| is_found);
         let label = format!("{}, tuned / before", self.goal());

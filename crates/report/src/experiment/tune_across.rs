@@ -4,15 +4,15 @@
 use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
 use super::suite;
-use super::tune::{self, TunePage, facts, goal, less_is_better, settings, to_set};
+use super::tune::{self, TunePage, facts, goal, less_is_better, settings, to_set, topic};
 use super::tune_commands;
-use crate::caveat::{CaveatBook, Topic};
+use crate::caveat::CaveatBook;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Figure, Section};
 use crate::texts::list;
 use dyno_record::experiment::{
-    AcrossSettings, Experiment, Figure as Ratio, Knob, OnWorkload, TuneAcrossAnswer, TuneGoal,
-    TuneOptions, WorkloadSearch,
+    AcrossSettings, Experiment, Figure as Ratio, Knob, OnWorkload, TuneAcrossAnswer, TuneOptions,
+    WorkloadSearch,
 };
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeSet;
@@ -70,11 +70,7 @@ impl AcrossPage<'_> {
     }
 
     fn headline(&self, book: &CaveatBook) -> Vec<Figure> {
-        let topic = match self.options.goal {
-            TuneGoal::P99 => Topic::Latency,
-            TuneGoal::Rate | TuneGoal::Cpu => Topic::Rate,
-        };
-        let marks = book.marks(topic, None);
+        let marks = book.marks(topic(self.options.goal), None);
         let goal = goal(self.options.goal);
         let label = format!("{goal}, good for all / before");
         let mean = self.answer.for_all.as_ref().and_then(|found| found.mean_ratio);

@@ -27,8 +27,8 @@ pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Findi
         less_durable(options, answer),
         cause(answer),
         set_aside(answer),
-        harmful(answer),
-        refused(answer),
+        failed(answer, false),
+        failed(answer, true),
     ];
     rules.into_iter().flatten().collect()
 }
@@ -136,35 +136,27 @@ fn set_aside(answer: &TuneAnswer) -> Option<Finding> {
     ))
 }
 
-/// Settings that did harm and were dropped.
-fn harmful(answer: &TuneAnswer) -> Option<Finding> {
-    let harmful: Vec<Statement> = answer
-        .trials
-        .iter()
-        .filter(|trial| !trial.is_refused)
+/// Settings that did harm and were dropped, or that the server refused.
+fn failed(answer: &TuneAnswer, is_refused: bool) -> Option<Finding> {
+    let trials = answer.trials.iter().filter(|trial| trial.is_refused == is_refused);
+    let failed: Vec<Statement> = trials
         .filter_map(|trial| {
             let reason = trial.problem.as_ref()?;
             let settings = named(trial.subject());
             Some(statement!("tune-harm", settings = settings, reason = reason))
         })
         .collect();
-    (!harmful.is_empty()).then(|| {
-        let said = statement!("tune-harmful-settings", trials = harmful.len());
-        Finding::warning(said, harmful.into_iter().take(MOST_HARMFUL).collect())
-    })
-}
-
-/// Settings that the server refused.
-fn refused(answer: &TuneAnswer) -> Option<Finding> {
-    let refused = answer.trials.iter().filter(|trial| trial.is_refused);
-    let reasons: BTreeSet<&str> =
-        refused.clone().filter_map(|trial| trial.problem.as_deref()).collect();
-    (!reasons.is_empty()).then(|| {
-        let said = statement!("tune-refused-settings", trials = refused.count());
-        let reported = reasons.into_iter().take(MOST_HARMFUL);
-        let reported = reported.map(|reason| statement!("tune-refused", reason = reason));
-        Finding::found(said, reported.collect())
-    })
+    let trials = failed.len();
+    let evidence = || failed.into_iter().take(MOST_HARMFUL).collect();
+    match (trials, is_refused) {
+        (0, _) => None,
+        (_, true) => {
+            Some(Finding::found(statement!("tune-refused-settings", trials = trials), evidence()))
+        }
+        (_, false) => {
+            Some(Finding::warning(statement!("tune-harmful-settings", trials = trials), evidence()))
+        }
+    }
 }
 
 /// Knobs that the server or its machine does not have, that have no effect there, or that are not allowed.
