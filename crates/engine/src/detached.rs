@@ -8,7 +8,6 @@ pub mod lock;
 pub mod state;
 
 use crate::error::{Error, Kind};
-use lock::Taken;
 use state::State;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -222,9 +221,8 @@ impl DetachedDeployment {
     /// Removes the folder of a deployment that has ended. Does nothing if another process removed
     /// it, even if it has been created again.
     pub fn remove(&self) -> Result<(), Error> {
-        let lock = match lock::take(&self.folder)? {
-            Taken::Free(lock) => lock,
-            Taken::Held | Taken::Replaced => return Ok(()),
+        let Some(lock) = lock::take(&self.folder)? else {
+            return Ok(());
         };
         let hidden = self.hidden("old");
         std::fs::rename(&self.folder, &hidden).map_err(|error| unusable(&self.folder, error))?;

@@ -11,6 +11,7 @@
 //! ```
 
 mod cancel;
+mod connector;
 pub mod context;
 pub mod deployment;
 pub mod detached;
@@ -28,6 +29,7 @@ pub mod run;
 pub mod selfcheck;
 pub mod standalone;
 pub mod task;
+pub mod undo;
 mod version;
 
 pub use cancel::Cancel;

@@ -57,6 +57,21 @@ impl DiskUse {
     }
 }
 
+/// Counters of a device since boot or since it was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Completed reads.
+    pub reads: u64,
+    pub read_bytes: u64,
+    /// Completed writes.
+    pub writes: u64,
+    pub written_bytes: u64,
+    /// Milliseconds in which it had a request; counted in 32 bits.
+    pub busy_ms: u64,
+    /// Flushes of its cache; absent in kernels that do not count them.
+    pub flushes: Option<u64>,
+}
+
 /// Capacity of a device, measured separately (by `fio` with a deep queue), and limits on its use.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,17 +8,6 @@ use crate::{ServerError, ServerProgram};
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
-/// Instances that share the memory of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheDemand {
-    /// The program of all instances.
-    pub program: ServerProgram,
-    /// Instances that hold the data under test.
-    pub data: u32,
-    /// Arbiters and config servers, whose cache holds almost nothing.
-    pub small: u32,
-}
-
 /// Memory of one instance with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShare {
@@ -51,15 +40,6 @@ impl MemoryShare {
     }
 }
 
-/// Cache sizes that fit together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheShares {
-    /// One per instance with data.
-    pub data_bytes: Vec<u64>,
-    /// For each arbiter and config server.
-    pub small_bytes: u64,
-}
-
 /// Smallest computed share of the cache, as in [`ServerKind::smallest_cache`].
 pub const fn smallest_share(program: ServerProgram) -> u64 {
     let kind = match program {
@@ -78,23 +58,24 @@ pub const fn smallest_share(program: ServerProgram) -> u64 {
 ///
 /// `(reach - 1 GiB) / 2 * share / reach - (caches of arbiters and config servers) / (instances with data)`
 ///
-/// `memory` has one entry for each of `demand.data` instances.
+/// `memory` has one entry for each instance with data, and `small` counts arbiters and config
+/// servers.
 ///
 /// # Errors
 /// [`ServerError::NoMemory`] if the smallest caches of the instances that use the same memory, and
 /// of the arbiters and config servers, exceed half of it together.
 pub fn cache_shares(
     memory: &[MemoryShare],
-    demand: CacheDemand,
-) -> Result<CacheShares, ServerError> {
-    let smallest = smallest_share(demand.program);
-    let small_bytes = u64::from(demand.small) * smallest;
-    let part_of_small = small_bytes / u64::from(demand.data.max(1));
+    program: ServerProgram,
+    small: u32,
+) -> Result<Vec<u64>, ServerError> {
+    let smallest = smallest_share(program);
+    let part_of_small = u64::from(small) * smallest / (memory.len() as u64).max(1);
     let data = memory.iter().map(|own| {
         if smallest + part_of_small > own.share_bytes / 2 {
             let sharing = memory.iter().filter(|other| *other == own).count() as u64;
             return Err(ServerError::NoMemory {
-                instances: sharing + u64::from(demand.small),
+                instances: sharing + u64::from(small),
                 smallest_bytes: smallest,
                 memory_bytes: own.reach_bytes.min(own.share_bytes.saturating_mul(sharing)),
             });
@@ -102,7 +83,7 @@ pub fn cache_shares(
         let part = own_part(*own).saturating_sub(part_of_small) / MIB * MIB;
         Ok(part.max(smallest))
     });
-    Ok(CacheShares { data_bytes: data.collect::<Result<_, _>>()?, small_bytes: smallest })
+    data.collect()
 }
 
 /// An instance's part of the cache that a single server would use of the same memory.
@@ -116,9 +97,7 @@ fn own_part(own: MemoryShare) -> u64 {
 mod tests {
     use super::*;
 
-    fn mongod(data: u32, small: u32) -> CacheDemand {
-        CacheDemand { program: ServerProgram::Mongod, data, small }
-    }
+    const MONGOD: ServerProgram = ServerProgram::Mongod;
 
     #[test]
     fn shares_are_equal_parts_of_a_single_mongod_cache() {
@@ -131,9 +110,8 @@ mod tests {
             (4, 6, 0, 256),
         ] {
             let memory = MemoryShare::equal(memory_gib * GIB, data);
-            let shares = cache_shares(&memory, mongod(data, small)).unwrap();
-            assert_eq!(shares.data_bytes[0] / MIB, expected_mib, "{memory_gib} {data} {small}");
-            assert_eq!(shares.small_bytes, 256 * MIB);
+            let shares = cache_shares(&memory, MONGOD, small).unwrap();
+            assert_eq!(shares[0] / MIB, expected_mib, "{memory_gib} {data} {small}");
         }
     }
 
@@ -142,9 +120,9 @@ mod tests {
         for memory in (0..200).map(|step| step * 333 * MIB) {
             for (data, small) in [(1, 0), (2, 0), (3, 1), (6, 3), (16, 3)] {
                 let parts = MemoryShare::equal(memory, data);
-                if let Ok(shares) = cache_shares(&parts, mongod(data, small)) {
-                    let sum = shares.data_bytes.iter().sum::<u64>()
-                        + u64::from(small) * shares.small_bytes;
+                if let Ok(shares) = cache_shares(&parts, MONGOD, small) {
+                    let smallest = smallest_share(MONGOD);
+                    let sum = shares.iter().sum::<u64>() + u64::from(small) * smallest;
                     assert!(sum <= memory / 2, "{memory} {data} {small}: {sum}");
                 }
             }
@@ -153,14 +131,14 @@ mod tests {
 
     #[test]
     fn memory_below_the_smallest_caches_is_refused() {
-        let error = cache_shares(&MemoryShare::equal(2 * GIB, 5), mongod(5, 0)).unwrap_err();
+        let error = cache_shares(&MemoryShare::equal(2 * GIB, 5), MONGOD, 0).unwrap_err();
         let ServerError::NoMemory { instances, smallest_bytes, memory_bytes } = error else {
             panic!("{error:?}")
         };
         assert_eq!((instances, smallest_bytes, memory_bytes), (5, 256 * MIB, 2 * GIB));
-        assert!(cache_shares(&MemoryShare::equal(2 * GIB, 4), mongod(4, 0)).is_ok());
-        let embedded = CacheDemand { program: ServerProgram::Embedded, ..mongod(5, 0) };
-        assert!(cache_shares(&MemoryShare::equal(2 * GIB, 5), embedded).is_ok());
+        assert!(cache_shares(&MemoryShare::equal(2 * GIB, 4), MONGOD, 0).is_ok());
+        let five = MemoryShare::equal(2 * GIB, 5);
+        assert!(cache_shares(&five, ServerProgram::Embedded, 0).is_ok());
     }
 
     #[test]
@@ -168,10 +146,10 @@ mod tests {
         let one = MemoryShare::equal(65 * GIB, 1);
         let two = MemoryShare::equal(9 * GIB, 2);
         let memory = [one[0], two[0], two[1]];
-        let shares = cache_shares(&memory, mongod(3, 0)).unwrap();
-        assert_eq!(shares.data_bytes, [32 * GIB, 2 * GIB, 2 * GIB]);
+        let shares = cache_shares(&memory, MONGOD, 0).unwrap();
+        assert_eq!(shares, [32 * GIB, 2 * GIB, 2 * GIB]);
         let memory = [one[0], MemoryShare::equal(256 * MIB, 1)[0]];
-        let error = cache_shares(&memory, mongod(2, 0)).unwrap_err();
+        let error = cache_shares(&memory, MONGOD, 0).unwrap_err();
         assert!(matches!(error, ServerError::NoMemory { instances: 1, .. }), "{error:?}");
     }
 

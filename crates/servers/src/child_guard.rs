@@ -38,14 +38,14 @@ pub(crate) enum SpawnFailure {
     Program(io::Error),
 }
 
-/// How a process ended.
+/// Outcome of stopping a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    pub(crate) status: ExitStatus,
-    /// Whether it had ended before it was asked to.
-    pub(crate) by_itself: bool,
-    /// Whether it did not end in time and was killed.
-    pub(crate) killed: bool,
+pub struct Stopped {
+    pub status: ExitStatus,
+    /// Whether it had ended before it was asked to, and so was missing for a part of the run.
+    pub ended_early: bool,
+    /// Whether it did not end within the limit and was killed.
+    pub killed: bool,
 }
 
 impl ChildGuard {
@@ -92,21 +92,21 @@ impl ChildGuard {
 
     /// Asks the process to end, kills it after `limit`, and returns after it has ended. A second
     /// call returns the status again.
-    pub(crate) fn stop(&mut self, limit: Duration) -> io::Result<Ended> {
+    pub(crate) fn stop(&mut self, limit: Duration) -> io::Result<Stopped> {
         if let Some(status) = self.child.try_wait()? {
-            return Ok(Ended { status, by_itself: true, killed: false });
+            return Ok(Stopped { status, ended_early: true, killed: false });
         }
         // The child is not reaped yet, so the number cannot belong to another process.
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM)?;
         let asked = Instant::now();
         while asked.elapsed() < limit {
             if let Some(status) = self.child.try_wait()? {
-                return Ok(Ended { status, by_itself: false, killed: false });
+                return Ok(Stopped { status, ended_early: false, killed: false });
             }
             thread::sleep(POLL_INTERVAL);
         }
         self.child.kill()?;
-        Ok(Ended { status: self.child.wait()?, by_itself: false, killed: true })
+        Ok(Stopped { status: self.child.wait()?, ended_early: false, killed: true })
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(guard.exit_status().unwrap(), None);
         let ended = guard.stop(Duration::from_secs(60)).unwrap();
         assert_eq!(ended.status.signal(), Some(libc::SIGTERM));
-        assert!(!ended.killed && !ended.by_itself);
+        assert!(!ended.killed && !ended.ended_early);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         }
         let ended = guard.stop(Duration::ZERO).unwrap();
         assert_eq!(ended.status.code(), Some(3));
-        assert!(ended.by_itself && !ended.killed);
+        assert!(ended.ended_early && !ended.killed);
     }
 
     #[test]

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use dyno_plan::uri::Credentials;
 
 use crate::admin_client::{AdminClient, Target};
-use crate::child_guard::POLL_INTERVAL;
+use crate::child_guard::{POLL_INTERVAL, Stopped};
 use crate::effective::{Deviation, deviations, read_back};
-use crate::server::{RunningServer, Stopped, start};
+use crate::server::{RunningServer, start};
 use crate::settings::Security;
 use crate::tls::TlsFiles;
 use crate::{ServerError, ServerOptions};

@@ -139,7 +139,6 @@ impl Installer<'_> {
         };
         make_executable(&program)?;
         let says = staging.ask(&program)?;
-        staging.check_router(&says)?;
         let sha256 = hash_of(&program)?;
         let source = format!("`{}`", file.display());
         let name = name_of(&says);
@@ -286,7 +285,11 @@ impl Installer<'_> {
             git_version: says.git_version,
             source,
             sha256,
-            licence: licence_of(says.edition).to_owned(),
+            // Percona Server is a modified Community Server with the same licence.
+            licence: match says.edition {
+                Edition::Community | Edition::Percona => LICENCE.to_owned(),
+                Edition::Enterprise => "the commercial licence of MongoDB".to_owned(),
+            },
             installed_at: self.now.clone(),
         };
         write_note(&staging.path, &origin).map_err(|source| unusable(&staging.path, source))?;
@@ -301,14 +304,6 @@ impl Installer<'_> {
             name,
             origin,
         }))
-    }
-}
-
-/// Percona Server is a modified Community Server with the same licence.
-fn licence_of(edition: Edition) -> &'static str {
-    match edition {
-        Edition::Community | Edition::Percona => LICENCE,
-        Edition::Enterprise => "the commercial licence of MongoDB",
     }
 }
 
@@ -379,26 +374,6 @@ impl Staging {
     fn ask(&self, program: &Path) -> Result<Program, InstallError> {
         program_version(ServerProgram::Mongod, program)
             .map_err(|error| InstallError::Server(Box::new(error)))
-    }
-
-    /// Checks that a router next to the server, if there is one, has the same version.
-    fn check_router(&self, server: &Program) -> Result<(), InstallError> {
-        let router = self.program(ServerProgram::Mongos);
-        if !router.is_file() {
-            return Ok(());
-        }
-        make_executable(&router)?;
-        let says = program_version(ServerProgram::Mongos, &router)
-            .map_err(|error| InstallError::Server(Box::new(error)))?;
-        if says.version == server.version {
-            Ok(())
-        } else {
-            Err(InstallError::Other {
-                what: "a version that differs from the accompanying `mongos`:",
-                found: server.version.clone(),
-                expected: says.version,
-            })
-        }
     }
 }
 

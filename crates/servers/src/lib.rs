@@ -34,7 +34,8 @@ mod watchdog;
 
 pub use address::own_addresses;
 pub use admin_client::{AdminClient, Target};
-pub use cache::{CacheDemand, CacheShares, MemoryShare, cache_shares, smallest_share};
+pub use cache::{MemoryShare, cache_shares, smallest_share};
+pub use child_guard::Stopped;
 pub use command_line::tls_arguments;
 pub use death_signal::set_death_signal;
 pub use deployment::{
@@ -57,8 +58,8 @@ pub use locate::{
 pub use memory_file::MemoryFile;
 pub use options::{DataDir, ServerOptions, ServerProgram};
 pub use secret::{random_credentials, random_text, user_command};
-pub use server::{RunningServer, Stopped, start};
+pub use server::{RunningServer, start};
 pub use settings::{Security, ServerRole};
 pub use tls::{Authority, Certificates, Identity, TlsFiles};
 pub use version::{EMBEDDED_VERSION, Edition, Program, program_version};
-pub use watchdog::{FolderWatchdog, GroupWatchdog};
+pub use watchdog::Watchdog;

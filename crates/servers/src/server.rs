@@ -14,7 +14,7 @@ use dyno_plan::uri::Host;
 use nix::sys::signal::Signal;
 
 use crate::address;
-use crate::child_guard::{ChildGuard, POLL_INTERVAL, SpawnFailure};
+use crate::child_guard::{ChildGuard, POLL_INTERVAL, SpawnFailure, Stopped};
 use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
 use crate::diagnose::{self, Cause};
 use crate::installed::command_for;
@@ -51,16 +51,6 @@ pub struct RunningServer {
     settings: BTreeMap<String, String>,
     stop_limit: Duration,
     stopped: bool,
-}
-
-/// Outcome of stopping a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped {
-    pub status: ExitStatus,
-    /// Whether it had ended before it was asked to, and so was missing for a part of the run.
-    pub ended_early: bool,
-    /// Whether it did not end within the limit and was killed.
-    pub killed: bool,
 }
 
 /// Starts a server and waits until it accepts connections.
@@ -126,11 +116,8 @@ impl RunningServer {
     /// [`ServerError::Stop`] if the process cannot be signalled.
     pub(crate) fn pause(&mut self) -> Result<Stopped, ServerError> {
         let process = self.pid();
-        let ended = self
-            .guard
-            .stop(self.stop_limit)
-            .map_err(|source| ServerError::Stop { process, source })?;
-        Ok(Stopped { status: ended.status, ended_early: ended.by_itself, killed: ended.killed })
+        let stopped = self.guard.stop(self.stop_limit);
+        stopped.map_err(|source| ServerError::Stop { process, source })
     }
 
     /// Restarts a process after a pause on the same data with other options, such as another

@@ -14,7 +14,7 @@ mod fio;
 mod program;
 mod throttle;
 
-pub use capacity::{Counting, DeviceDone};
+pub use capacity::{Counting, NamedCounters};
 pub use device::BlockDevice;
 pub use error::StorageError;
 pub use fio::{MEASURING, StorageLimits, can_measure};

@@ -12,9 +12,9 @@ use std::time::Duration;
 const SCRIPT: &str = include_str!("watchdog.sh");
 const STORAGE_SCRIPT: &str = include_str!("storage/watchdog.sh");
 
-/// The waiting shell. The end of its standard input signals our death.
+/// The waiting shell, which cleans up after our death. The end of its standard input signals that.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
+pub struct Watchdog {
     shell: Child,
     input: Option<ChildStdin>,
 }
@@ -39,6 +39,34 @@ impl Watchdog {
         let limit = limit.as_secs().max(1).to_string();
         let arguments = [path(temporary), limit.into(), path(empty_parent)];
         Watchdog::of_script(SCRIPT, &arguments)
+    }
+
+    /// Starts the shell for an absolute path that is removed after our death, even by `SIGKILL`.
+    /// Drop it after the folder has been removed.
+    ///
+    /// # Errors
+    /// No shell can be started.
+    pub fn of_folder(folder: &Path) -> io::Result<Watchdog> {
+        Watchdog::start(Some(folder), None, Duration::ZERO)
+    }
+
+    /// Starts the shell for a process group, which is asked to end with `SIGINT` after our death,
+    /// even by `SIGKILL`; a death signal does this only for the first process. The rest of the group
+    /// is killed when its first process has ended, or after `limit` (whole seconds, at least one).
+    /// Drop it after the group has ended.
+    ///
+    /// # Errors
+    /// No shell can be started.
+    pub fn of_group(limit: Duration) -> io::Result<Watchdog> {
+        Watchdog::start(None, None, limit)
+    }
+
+    /// Names the group by its first process.
+    ///
+    /// # Errors
+    /// The watchdog has ended.
+    pub fn watch_group(&self, leader: u32) -> io::Result<()> {
+        self.send(&format!("group {leader}\n"))
     }
 
     fn of_script(script: &str, arguments: &[OsString]) -> io::Result<Watchdog> {
@@ -99,48 +127,6 @@ impl Drop for Watchdog {
         }
         drop(self.input.take());
         let _ = self.shell.wait();
-    }
-}
-
-/// Ends a process group after our death, even by `SIGKILL`; a death signal does this only for the
-/// first process. Drop it after the group has ended.
-#[derive(Debug)]
-pub struct GroupWatchdog(Watchdog);
-
-impl GroupWatchdog {
-    /// Starts the watchdog. After our death it asks the group to end with `SIGINT`. The rest of the
-    /// group is killed when its first process has ended, or after `limit` (whole seconds, at least
-    /// one).
-    ///
-    /// # Errors
-    /// No shell can be started.
-    pub fn start(limit: Duration) -> io::Result<Self> {
-        Watchdog::start(None, None, limit).map(GroupWatchdog)
-    }
-
-    /// Names the group by its first process.
-    ///
-    /// # Errors
-    /// The watchdog has ended.
-    pub fn watch(&mut self, leader: u32) -> io::Result<()> {
-        self.0.send(&format!("group {leader}\n"))
-    }
-}
-
-/// Removes a folder after our death, even by `SIGKILL`. Drop it after the folder has been removed.
-#[derive(Debug)]
-pub struct FolderWatchdog {
-    _watchdog: Watchdog,
-}
-
-impl FolderWatchdog {
-    /// Starts the watchdog of an absolute path.
-    ///
-    /// # Errors
-    /// No shell can be started.
-    pub fn start(folder: &Path) -> io::Result<Self> {
-        let watchdog = Watchdog::start(Some(folder), None, Duration::ZERO)?;
-        Ok(FolderWatchdog { _watchdog: watchdog })
     }
 }
 
@@ -239,10 +225,10 @@ mod tests {
         let mut line = String::new();
         let output = leader.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut line).unwrap();
-        let mut watchdog = GroupWatchdog::start(Duration::from_secs(60)).unwrap();
-        watchdog.watch(leader.id()).unwrap();
+        let watchdog = Watchdog::of_group(Duration::from_secs(60)).unwrap();
+        watchdog.watch_group(leader.id()).unwrap();
         let waiting = std::thread::spawn(move || leader.wait().unwrap());
-        die(watchdog.0);
+        die(watchdog);
         assert_eq!(waiting.join().unwrap().signal(), Some(libc::SIGINT));
         let stat = format!("/proc/{}/stat", line.trim());
         let is_alive = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));

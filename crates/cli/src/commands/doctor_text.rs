@@ -1,8 +1,8 @@
 //! Text and JSON of the verdicts of `dyno doctor`.
 
 use crate::messages::pretty_json;
-use dyno_engine::doctor::journal::Outcome;
 use dyno_engine::doctor::tracing::Tracing;
+use dyno_engine::undo::journal::Outcome;
 use dyno_observe::doctor::change::Undo;
 use dyno_record::verdict::{Level, Verdict};
 use serde::Serialize;

@@ -6,13 +6,13 @@
 use super::engine_configuration;
 use super::{DeploymentUnderTest, WatchedServer};
 use crate::context::Context;
-use crate::doctor::changes::Changes;
-use crate::doctor::journal;
-use crate::doctor::parameters::{
+use crate::error::{Error, Kind};
+use crate::undo::changes::Changes;
+use crate::undo::journal;
+use crate::undo::parameters::{
     ChangedParameter, NO_RIGHTS, RefusedParameter, is_same, text, unwrapped,
 };
-use crate::doctor::step::{Step, Ways};
-use crate::error::{Error, Kind};
+use crate::undo::step::{Step, Ways};
 use bson::{Bson, Document, doc};
 use dyno_analyze::experiment::conditions::changed_setting;
 use dyno_load::connect::{Control, ControlError};

@@ -14,8 +14,8 @@ use dyno_record::model::{Caveat, CaveatKind, PlacementRecord, PlannedMachine, Pl
 use dyno_record::statement;
 use dyno_servers::MemoryShare;
 use dyno_servers::placement::{
-    self, AchievedPlacement, CpuSet, InstancePlacement, Machine, MemoryPolicy, Node, Placement,
-    PlacementError, PlacementRequest,
+    self, AchievedPlacement, CpuSet, Deviation, InstancePlacement, Machine, MemoryPolicy, Node,
+    Placement, PlacementError, PlacementRequest,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -107,7 +107,7 @@ impl HostPlacement {
                     record.achieved.push(serde_json::to_value(&achieved).unwrap_or_default());
                     achieved.deviations(place)
                 }
-                Err(_) => placement::verify(*process, place, Path::new("/")),
+                Err(error) => vec![Deviation::not_verified(&error)],
             };
             caveats.extend(deviations.iter().map(|deviation| {
                 let statement = statement!(

@@ -1,6 +1,7 @@
 //! The server under test as one client sees it: a single server or a deployment behind one
 //! connection string, with a connection for set-up commands.
 
+use crate::connector::connector_to;
 use crate::deployment::locality;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
@@ -25,9 +26,6 @@ use std::time::Duration;
 /// Number of empty commands timed before a run, and their time limit.
 const CHECK_COMMANDS: usize = 100;
 const CHECK_LIMIT: Duration = Duration::from_millis(200);
-
-/// Longest time to connect to a watched server.
-const WATCHED_CONNECT_MS: u64 = 2_000;
 
 /// Where to find a server program and where to put its files.
 #[derive(Clone, Debug)]
@@ -293,23 +291,6 @@ impl ServerUnderTest {
             instances,
         }
     }
-}
-
-/// Connector with a short timeout to one server of a deployment, whatever its role.
-pub(crate) fn connector_to(
-    deployment: &Target,
-    credentials: Option<Credentials>,
-    host: Host,
-) -> Result<Connector, Error> {
-    let mut target = deployment.clone();
-    target.hosts = vec![host];
-    target.srv = None;
-    target.options.replica_set = None;
-    target.options.direct_connection = Some(true);
-    target.options.connect_timeout_ms = Some(WATCHED_CONNECT_MS);
-    target.options.server_selection_timeout_ms = Some(WATCHED_CONNECT_MS);
-    Connector::new(&target, credentials)
-        .map_err(|error| Error::from(error).context("cannot use the connection string"))
 }
 
 /// Refuses durable writes on a running server that acknowledges them too early.

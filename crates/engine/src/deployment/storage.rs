@@ -13,7 +13,7 @@ use dyno_record::disk::DiskCapacity;
 use dyno_record::model::{Environment, StorageRecord};
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_servers::storage::{
-    self, DeviceDone, MEASURING, PreparedStorage, StorageError, StorageLimits, Throttle,
+    self, MEASURING, PreparedStorage, StorageError, StorageLimits, Throttle,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,20 @@ use std::time::Duration;
 /// Mount folder, next to the server logs.
 const FOLDER: &str = "server-storage";
 
-/// Measured storage by setting and devices. An experiment makes the same storage for each run and
-/// measures it only before the first: the device stays the same, and the time is better spent on the
-/// server. Other loop devices are measured again.
-static MEASURED: Mutex<BTreeMap<(String, Vec<String>), Measured>> = Mutex::new(BTreeMap::new());
+/// Measured storage by setting. An experiment makes the same storage for each run and measures it
+/// only before the first: the device stays the same, and the time is better spent on the server.
+static MEASURED: Mutex<BTreeMap<String, Measured>> = Mutex::new(BTreeMap::new());
 
 /// Measured storage, or why it was not measured.
-type Measured = Result<StorageLimits, String>;
+type Measured = Result<MeasuredStorage, String>;
+
+/// Measured limits, and the device names at that time: each time the storage is made, other loop
+/// devices may be free.
+#[derive(Clone, Debug)]
+struct MeasuredStorage {
+    limits: StorageLimits,
+    devices: Vec<String>,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -205,7 +212,10 @@ impl StorageUnderTest {
         let measured = measured(setting, &prepared, note, interrupted)?;
         let not_measured = measured.as_ref().err().cloned();
         let (limits, mut capacities, mut no_capacity) = match measured {
-            Ok(found) => (Some(found.performance), found.capacities, found.no_capacity),
+            Ok(found) => {
+                let capacities = found.capacities(&devices);
+                (Some(found.limits.performance), capacities, found.limits.no_capacity)
+            }
             Err(_) => (None, BTreeMap::new(), None),
         };
         // A limit that starts later does not bound the whole run; its devices' own capacity does.
@@ -292,14 +302,18 @@ fn measured(
     note: &dyn Fn(&str),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Measured, Error> {
-    let key = (setting.to_string(), prepared.member_paths());
+    let key = setting.to_string();
     let known = || MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&key) {
         return Ok(known.clone());
     }
     note("measuring the storage with `fio`");
     let devices = dyno_observe::devices_at_end(&prepared.data());
-    let measured = match prepared.measure(&|| counted(&devices), interrupted) {
+    let counted = || {
+        let counters = |device: &Device| Ok((device.name.clone(), device.counters()?));
+        devices.iter().map(counters).collect()
+    };
+    let measured = match prepared.measure(&counted, interrupted) {
         Ok(mut limits) => {
             let hard_disks = devices.iter().filter(|device| device.is_hard_disk());
             let hard_disks: Vec<String> = hard_disks.map(|device| device.name.clone()).collect();
@@ -307,7 +321,7 @@ fn measured(
             if let Some(reason) = &limits.no_capacity {
                 note(&format!("the storage may be able to do more than was measured: {reason}"));
             }
-            Ok(limits)
+            Ok(MeasuredStorage { limits, devices: prepared.member_paths() })
         }
         Err(StorageError::Interrupted) => return Err(StorageError::Interrupted.into()),
         Err(StorageError::NoProgram { .. }) => Err(NO_FIO.to_owned()),
@@ -320,20 +334,16 @@ fn measured(
     Ok(measured)
 }
 
-/// Operations done by devices so far.
-fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
-    let done = devices.iter().map(|device| {
-        let counters = device.counters()?;
-        Ok(DeviceDone {
-            name: device.name.clone(),
-            reads: counters.reads,
-            read_bytes: counters.read_bytes,
-            writes: counters.writes,
-            written_bytes: counters.written_bytes,
-            flushes: counters.flushes,
-        })
-    });
-    done.collect()
+impl MeasuredStorage {
+    /// Capacity of each device, by its current name.
+    fn capacities(&self, now: &[String]) -> BTreeMap<String, DiskCapacity> {
+        let same = |of: &String| {
+            let place = self.devices.iter().position(|path| name(path) == of);
+            // Members of a volume keep their names.
+            place.map_or(of.clone(), |place| name(&now[place]).to_owned())
+        };
+        self.limits.capacities.iter().map(|(of, capacity)| (same(of), *capacity)).collect()
+    }
 }
 
 /// Adds the planned limit, whether or not the devices were measured. It applies to the devices
@@ -404,16 +414,19 @@ mod tests {
     use super::*;
     use dyno_record::storage::StorageLimitsRecord;
 
-    fn measured() -> StorageLimits {
+    fn measured() -> MeasuredStorage {
         let capacity = |name: &str, read_per_s| {
             let read_per_s = Some(read_per_s);
             (name.to_owned(), DiskCapacity { read_per_s, ..DiskCapacity::default() })
         };
-        StorageLimits {
-            performance: StorageLimitsRecord::default(),
-            capacities: [capacity("loop3", 3.0), capacity("loop4", 4.0), capacity("sdb", 5.0)]
-                .into(),
-            no_capacity: None,
+        MeasuredStorage {
+            limits: StorageLimits {
+                performance: StorageLimitsRecord::default(),
+                capacities: [capacity("loop3", 3.0), capacity("loop4", 4.0), capacity("sdb", 5.0)]
+                    .into(),
+                no_capacity: None,
+            },
+            devices: vec!["/dev/loop3".to_owned(), "/dev/loop4".to_owned()],
         }
     }
 
@@ -424,8 +437,21 @@ mod tests {
     }
 
     #[test]
+    fn capacity_follows_its_member_to_another_device() {
+        let now = ["/dev/loop7".to_owned(), "/dev/loop3".to_owned()];
+        let found = measured().capacities(&now);
+        let expected = [
+            ("loop3", Some(4.0)),
+            ("loop7", Some(3.0)),
+            // Below a volume.
+            ("sdb", Some(5.0)),
+        ];
+        assert_eq!(reads(&found), expected);
+    }
+
+    #[test]
     fn limit_applies_to_each_device_even_if_nothing_was_measured() {
-        let mut found = measured().capacities;
+        let mut found = measured().capacities(&measured().devices);
         let ends = ["loop3", "loop9"].map(str::to_owned);
         let named = ["/dev/loop3", "/dev/loop9"].map(str::to_owned);
         let reason = add_limit(500, ends.to_vec(), &named, &mut found);
@@ -438,7 +464,7 @@ mod tests {
 
     #[test]
     fn limit_of_an_array_does_not_apply_to_its_members() {
-        let mut found = measured().capacities;
+        let mut found = measured().capacities(&measured().devices);
         let before = found.clone();
         let ends = ["sdb", "sdc"].map(str::to_owned).to_vec();
         let reason = add_limit(500, ends, &["/dev/md0".to_owned()], &mut found);
@@ -448,7 +474,7 @@ mod tests {
 
     #[test]
     fn random_requests_do_not_limit_a_hard_disk() {
-        let mut limits = measured();
+        let mut limits = measured().limits;
         limits.capacities.get_mut("sdb").unwrap().read_bytes_per_s = Some(2e8);
         forget_requests(&mut limits, &["sdb".to_owned()]);
         let expected = [("loop3", Some(3.0)), ("loop4", Some(4.0)), ("sdb", None)];

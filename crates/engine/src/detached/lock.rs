@@ -62,37 +62,26 @@ pub fn is_held(folder: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Result of [`take`].
-#[derive(Debug)]
-pub enum Taken {
-    /// The lock is taken, so no other process can use the folder. Without a file there was never a
-    /// supervisor.
-    Free(Option<File>),
-    /// Another process holds the lock.
-    Held,
-    /// The folder is gone or belongs to another deployment.
-    Replaced,
-}
-
-/// Takes the lock of a folder before its removal.
-pub fn take(folder: &Path) -> Result<Taken, Error> {
+/// Takes the lock of a folder before its removal; `None` if another process holds it, or if the
+/// folder is gone or belongs to another deployment. Without a file there never was a supervisor.
+pub fn take(folder: &Path) -> Result<Option<Option<File>>, Error> {
     let begin = Instant::now();
     let Some((path, file)) = open(folder)? else {
-        return Ok(if folder.is_dir() { Taken::Free(None) } else { Taken::Replaced });
+        return Ok(folder.is_dir().then_some(None));
     };
     loop {
         match file.try_lock() {
             Ok(()) => break,
             // If our shared lock succeeds, the other holder is only an observer.
-            Err(TryLockError::WouldBlock) if is_held(folder)? => return Ok(Taken::Held),
+            Err(TryLockError::WouldBlock) if is_held(folder)? => return Ok(None),
             Err(TryLockError::WouldBlock) if begin.elapsed() > OBSERVER_LIMIT => {
-                return Ok(Taken::Held);
+                return Ok(None);
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK_INTERVAL),
             Err(TryLockError::Error(error)) => return Err(unusable(&path, error)),
         }
     }
-    Ok(if is_file_of(&file, folder) { Taken::Free(Some(file)) } else { Taken::Replaced })
+    Ok(is_file_of(&file, folder).then_some(Some(file)))
 }
 
 /// Whether the open `file` is still the lock of the folder.

@@ -4,11 +4,11 @@
 //! `dyno doctor --revert` can restore them if this program was killed.
 
 use crate::context::Context;
-use crate::doctor::changes::Changes;
-use crate::doctor::journal;
-use crate::doctor::step::{Step, Ways};
 use crate::error::{Error, Kind};
 use crate::observer::SharedObserver;
+use crate::undo::changes::Changes;
+use crate::undo::journal;
+use crate::undo::step::{Step, Ways};
 use dyno_observe::doctor::change;
 use dyno_observe::health::Reading;
 use dyno_observe::host_setting::{self, SettingFiles};
@@ -20,7 +20,6 @@ use dyno_record::model::{Caveat, CaveatKind, HostSettingRecord};
 use dyno_record::statement;
 use dyno_record::verdict::Action;
 use dyno_servers::own_addresses;
-use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -38,48 +37,41 @@ type Wanted<'p> = (HostSetting, &'p str);
 type Write = (&'static str, Action);
 
 impl<'a> HostSettings<'a> {
-    /// Makes the plan's settings that do not belong to a disk; `None` without any, and in a fleet,
-    /// whose agents call [`on_this_host`](Self::on_this_host).
+    /// Makes the plan's settings that do not belong to a disk, and steers packets; `None` without
+    /// any, and in a fleet, whose agents call [`of_card`](Self::of_card).
     ///
     /// # Errors
     /// This machine does not support a setting or value, or the kernel refuses it. Settings made
     /// until then are restored.
     pub(crate) fn of_kernel(plan: &Plan, context: Context<'a>) -> Result<Option<Self>, Error> {
-        match context.source {
-            Some(_) => Ok(None),
-            None => {
-                let state_dir = context.environment.state_dir.as_deref();
-                HostSettings::on_this_host(plan, state_dir, context.observer)
-            }
+        if context.source.is_some() {
+            return Ok(None);
         }
+        let root = Path::new("/");
+        let found = writes(&wanted(plan, false), &[], root).and_then(|mut all| {
+            all.extend(steering_of(plan, root)?);
+            Ok(all)
+        });
+        HostSettings::set(found, context.environment.state_dir.as_deref(), context.observer)
     }
 
-    /// Makes the plan's settings of this host that do not belong to a disk; `None` without any. The
-    /// journal is in `state_dir`.
+    /// Steers the packets of a network card as planned, and makes no other setting; `None` if the
+    /// plan has no card. The journal is in `state_dir`.
     ///
     /// # Errors
-    /// This machine does not support a setting or value, or the kernel refuses it. Settings made
-    /// until then are restored.
-    pub fn on_this_host(
+    /// The card does not exist, or the kernel refuses the change.
+    pub fn of_card(
         plan: &Plan,
         state_dir: Option<&Path>,
         observer: &'a dyn SharedObserver,
     ) -> Result<Option<Self>, Error> {
-        let root = Path::new("/");
-        let mut found = writes(&wanted(plan, false), &[], root);
-        if let Some(card) = steered_card(plan)? {
-            found = found.and_then(|mut all| {
-                all.extend(steering(&card, root)?);
-                Ok(all)
-            });
-        }
-        HostSettings::set(found, state_dir, observer)
+        HostSettings::set(steering_of(plan, Path::new("/")), state_dir, observer)
     }
 
     /// Makes the settings of the disks with these folders; `None` without any.
     ///
     /// # Errors
-    /// See [`on_this_host`](Self::on_this_host).
+    /// See [`of_kernel`](Self::of_kernel).
     pub(crate) fn of_disk(
         plan: &Plan,
         folders: &[PathBuf],
@@ -158,14 +150,9 @@ const NEEDS: &str =
     "run it as root with a writable `/proc/sys` and `/sys`, which many containers lack";
 
 /// Intent of a setting that could not be made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make the machine settings of the plan")]
 struct NotMade;
-
-impl fmt::Display for NotMade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cannot make the machine settings of the plan")
-    }
-}
 
 fn intent(failure: Error) -> Error {
     Error { cause: failure.cause.context(NotMade), ..failure }
@@ -272,6 +259,12 @@ fn writes_of(
     Ok(found.files.into_iter().map(write).collect())
 }
 
+/// Writes that steer packets as planned; none if the plan has no card.
+fn steering_of(plan: &Plan, root: &Path) -> Result<Vec<Write>, Error> {
+    let card = steered_card(plan)?;
+    card.map_or(Ok(Vec::new()), |card| steering(&card, root))
+}
+
 /// Writes that steer the packets of a card, such as `eth0` or `eth0=0-3`.
 fn steering(card: &str, root: &Path) -> Result<Vec<Write>, Error> {
     let actions = steering::find(card, root).map_err(|error| {
@@ -328,9 +321,7 @@ fn interface_of(address: IpAddr) -> Option<String> {
 /// # Errors
 /// See above.
 pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
-    if let Some(card) = steered_card(plan)? {
-        steering(&card, Path::new("/"))?;
-    }
+    steering_of(plan, Path::new("/"))?;
     let named = named_folders(plan);
     // Otherwise the data folder is known only once the run has a folder or its storage.
     let of_disk = wanted(plan, true).into_iter().filter(|_| !named.is_empty());
@@ -376,8 +367,8 @@ fn may_write(path: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::journal::Journal;
     use crate::observer::Unobserved;
+    use crate::undo::journal::Journal;
     use dyno_observe::doctor::change::Undo;
     use dyno_observe::steering::SteeringError;
     use std::fs;

@@ -44,14 +44,10 @@ impl<'a> Session<'a> {
 
     /// Checks whether machine settings were unchanged at the end.
     pub(super) fn verify_host(&mut self) {
-        let (mut all, mut caveats) = (Vec::new(), Vec::new());
-        for settings in &self.host_settings {
-            let (records, own) = settings.look();
-            all.extend(records);
-            caveats.extend(own);
-        }
-        self.document.host_settings = all;
-        self.caveats.extend(caveats);
+        let looks = self.host_settings.iter().map(HostSettings::look);
+        let (records, caveats): (Vec<_>, Vec<_>) = looks.unzip();
+        self.document.host_settings = records.concat();
+        self.caveats.extend(caveats.concat());
     }
 
     /// Records the `dyno doctor` checks of the machine and the first server; failed checks become

@@ -19,7 +19,7 @@ use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, HostSettingRecord, PlacementRecord, StorageRecord};
 use dyno_record::quantity::Unit;
 use dyno_record::statement::Number;
-use dyno_servers::FolderWatchdog;
+use dyno_servers::Watchdog;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -444,7 +444,7 @@ fn is_absence(error: &Error) -> bool {
 pub(super) struct PrivateFolder {
     pub(super) path: PathBuf,
     /// Dropped after the folder is deleted.
-    _watchdog: FolderWatchdog,
+    _watchdog: Watchdog,
 }
 
 impl PrivateFolder {
@@ -458,7 +458,7 @@ impl PrivateFolder {
         let path = std::env::temp_dir().join(name);
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.or_fault(Kind::Environment, || format!("cannot create `{}`", path.display()))?;
-        let watchdog = FolderWatchdog::start(&path);
+        let watchdog = Watchdog::of_folder(&path);
         let watchdog = watchdog.or_fault(Kind::Environment, || {
             let _ = std::fs::remove_dir(&path);
             format!("cannot watch over `{}`", path.display())

@@ -181,7 +181,7 @@ impl ServerHost<'_> {
         options.permits.check_server(&plan.server, &options.folder)?;
         let state = settings::state_folder(&options.folder);
         let observer = self.context.observer;
-        self.steering = HostSettings::on_this_host(&plan, Some(&state), observer)?;
+        self.steering = HostSettings::of_card(&plan, Some(&state), observer)?;
         let paths = ServerPaths {
             environment: self.context.environment,
             embedded: self.options.embedded_server.as_deref(),

@@ -5,7 +5,7 @@
 use crate::options::WorkerOptions;
 use dyno_engine::Error;
 use dyno_engine::context::Context;
-use dyno_engine::doctor::journal::{Journal, not_applied};
+use dyno_engine::undo::journal::{Journal, not_applied};
 use dyno_observe::doctor::{ServerFacts, Subject, examine, observe};
 use dyno_record::verdict::{CheckName, Level, Verdict};
 use std::path::{Path, PathBuf};

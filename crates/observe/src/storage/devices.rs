@@ -3,6 +3,7 @@
 use super::device;
 use crate::health::Reading;
 use crate::host::{hypervisor, line};
+pub use dyno_record::disk::DeviceCounters;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,23 +20,6 @@ pub struct Device {
     pub name: String,
     /// Its folder in `/sys`, without links.
     folder: PathBuf,
-}
-
-/// Counters of a device since boot or since it was added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceCounters {
-    /// Completed reads.
-    pub reads: u64,
-    pub read_bytes: u64,
-    /// Completed writes.
-    pub writes: u64,
-    pub written_bytes: u64,
-    /// Milliseconds in which it had a request; counted in 32 bits.
-    pub busy_ms: u64,
-    /// Milliseconds that its requests took, summed; counted in 32 bits.
-    pub queued_ms: u64,
-    /// Flushes of its cache; absent in kernels that do not count them.
-    pub flushes: Option<u64>,
 }
 
 impl Device {

@@ -9,7 +9,7 @@ use dyno_plan::units::Bytes;
 
 use super::layout::{Instance, InstanceKind, data_folders, instances};
 use super::{Deployment, DeploymentOptions, member_error};
-use crate::cache::{CacheDemand, MemoryShare, cache_shares};
+use crate::cache::{MemoryShare, cache_shares};
 use crate::version::{Program, program_version};
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line, server};
 use dyno_plan::topology::Topology;
@@ -299,38 +299,32 @@ pub fn planned_caches(
     memory: Option<&[MemoryShare]>,
 ) -> Result<Vec<(Instance, Option<Bytes>)>, ServerError> {
     let all = instances(topology);
-    let count = |wanted: fn(InstanceKind) -> bool| {
-        let found = all.iter().filter(|one| wanted(one.kind)).count();
+    let count = |wanted: &[InstanceKind]| {
+        let found = all.iter().filter(|one| wanted.contains(&one.kind)).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     };
-    let demand = CacheDemand {
-        program,
-        data: count(|kind| kind == InstanceKind::Data),
-        small: count(|kind| matches!(kind, InstanceKind::Arbiter | InstanceKind::ConfigServer)),
-    };
+    let small = count(&[InstanceKind::Arbiter, InstanceKind::ConfigServer]);
     let shares = match (cache, memory, all.len()) {
-        (Some(_), _, _) | (None, None, 1) => None,
-        (None, Some(memory), _) => Some(cache_shares(memory, demand)?),
+        (Some(_), _, _) | (None, None, 1) => Vec::new(),
+        (None, Some(memory), _) => cache_shares(memory, program, small)?,
         (None, None, _) => {
-            let memory = MemoryShare::for_this_machine(demand.data)
+            let memory = MemoryShare::for_this_machine(count(&[InstanceKind::Data]))
                 .map_err(|source| ServerError::Memory { source })?;
-            Some(cache_shares(&memory, demand)?)
+            cache_shares(&memory, program, small)?
         }
     };
-    let mut data = shares.into_iter().flat_map(|shares| shares.data_bytes);
-    let small = Bytes(crate::smallest_share(program));
-    let of = |one: &Instance, data: &mut dyn Iterator<Item = u64>| match one.kind {
-        InstanceKind::Router => None,
-        InstanceKind::Arbiter | InstanceKind::ConfigServer => Some(small),
-        InstanceKind::Data => data.next().map(Bytes).or(cache),
-    };
-    Ok(all
-        .into_iter()
-        .map(|one| {
-            let cache = of(&one, &mut data);
-            (one, cache)
-        })
-        .collect())
+    let mut shares = shares.into_iter();
+    let with_cache = all.into_iter().map(|one| {
+        let cache = match one.kind {
+            InstanceKind::Router => None,
+            InstanceKind::Arbiter | InstanceKind::ConfigServer => {
+                Some(Bytes(crate::smallest_share(program)))
+            }
+            InstanceKind::Data => shares.next().map(Bytes).or(cache),
+        };
+        (one, cache)
+    });
+    Ok(with_cache.collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use dyno_plan::units::Bytes;
 use super::assemble::{Condition, StepContext};
 use super::replica_set::behind;
 use super::{Deployment, InstanceKind, Member, end_together, member_error};
-use crate::server::{RunningServer, Stopped};
+use crate::child_guard::Stopped;
+use crate::server::RunningServer;
 use crate::{AdminClient, ServerError};
 
 impl Deployment {

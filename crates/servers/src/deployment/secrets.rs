@@ -4,7 +4,6 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use dyno_plan::model::Encryption;
 use dyno_plan::uri::Credentials;
@@ -84,7 +83,7 @@ impl Secrets {
             let path = std::path::absolute(&options.secrets_dir)
                 .map_err(|source| failed(&options.secrets_dir, source))?;
             private_folder(&path).map_err(|source| failed(&path, source))?;
-            let watchdog = Watchdog::start(Some(&path), None, Duration::ZERO);
+            let watchdog = Watchdog::of_folder(&path);
             let watchdog = watchdog.map_err(|source| {
                 let _ = fs::remove_dir(&path);
                 failed(&path, source)

@@ -3,7 +3,7 @@
 //! [`Machine::read`] reads the hardware and its usable part, [`plan()`] turns a policy into CPUs
 //! and memory nodes for each process, [`plan_clients_alone()`] does this for clients on a machine
 //! without servers, [`draw()`] shows the result before anything starts, [`PreparedPlacement`]
-//! applies it, and [`verify()`] checks it. `docs/placement.md` describes the policies.
+//! applies it, and [`AchievedPlacement`] checks it. `docs/placement.md` describes the policies.
 
 mod apply;
 mod cache;
@@ -34,6 +34,5 @@ pub use machine::{Core, Limits, Machine, Node};
 pub use outcome::{Note, Placement};
 pub use planner::{check_anywhere, plan};
 pub use verify::{
-    AchievedMemory, AchievedPlacement, AchievedThreads, PolicyUse, ThreadGroup, verify,
-    verify_threads,
+    AchievedMemory, AchievedPlacement, AchievedThreads, PolicyUse, ThreadGroup, verify_threads,
 };

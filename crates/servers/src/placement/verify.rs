@@ -66,21 +66,9 @@ pub struct PolicyUse {
     pub mapping_count: u32,
 }
 
-/// Compares a running process with its placement. The file tree is below `root`, which is `/`
-/// except in tests. Returns nothing if all is as planned.
-///
-/// Individual threads may have fewer CPUs than the placement, because a server may pin them
-/// further, but together they must have all of them. Memory is judged if the process has 4 MiB of
-/// its own.
-pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Vec<Deviation> {
-    match AchievedPlacement::read(process_id, root) {
-        Ok(achieved) => achieved.deviations(placement),
-        Err(error) => vec![Deviation::not_verified(&error)],
-    }
-}
-
-/// Like [`verify`] for some threads of a running process. It is for clients that are threads of one
-/// process; the location of their memory is not judged, because memory belongs to all threads.
+/// Compares some threads of a running process with their placement. Returns nothing if all is as
+/// planned. It is for clients that are threads of one process; the location of their memory is not
+/// judged, because memory belongs to all threads.
 pub fn verify_threads(
     process_id: u32,
     thread_ids: &[u32],
@@ -159,6 +147,10 @@ impl AchievedPlacement {
     }
 
     /// Differences from a placement; empty if all is as planned.
+    ///
+    /// Individual threads may have fewer CPUs than the placement, because a server may pin them
+    /// further, but together they must have all of them. Memory is judged if the process has 4 MiB
+    /// of its own.
     pub fn deviations(&self, placement: &InstancePlacement) -> Vec<Deviation> {
         let mut deviations = Vec::new();
         if let Some(cpus) = &placement.cpus {

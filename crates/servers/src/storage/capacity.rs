@@ -2,7 +2,7 @@
 //! it busy. The operations of `fio` itself go to the file system, which may add requests, merge
 //! them, spread them over several devices, or answer from memory.
 
-use dyno_record::disk::DiskCapacity;
+use dyno_record::disk::{DeviceCounters, DiskCapacity};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -25,24 +25,13 @@ const BUSY_RATIO: f64 = 0.9;
 /// If less than this share of the time of all CPUs is idle, `fio` may have waited for a CPU.
 const LEAST_IDLE_RATIO: f64 = 0.1;
 
-/// Operations of a device so far.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeviceDone {
-    /// Its name in `/sys/block`.
-    pub name: String,
-    /// Completed reads.
-    pub reads: u64,
-    pub read_bytes: u64,
-    /// Completed writes.
-    pub writes: u64,
-    pub written_bytes: u64,
-    /// Completed flushes; absent if they are counted elsewhere, such as for a partition.
-    pub flushes: Option<u64>,
-}
+/// A device by its name in `/sys/block`, and its counters. Flushes are absent if they are counted
+/// elsewhere, such as for a partition.
+pub type NamedCounters = (String, DeviceCounters);
 
 /// Reads the counters of the devices that finally serve the storage's requests, or returns why it
 /// cannot.
-pub type Counting<'a> = &'a dyn Fn() -> Result<Vec<DeviceDone>, String>;
+pub type Counting<'a> = &'a dyn Fn() -> Result<Vec<NamedCounters>, String>;
 
 /// Kind of operation to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +66,7 @@ impl Kind {
     }
 
     /// The requests or bytes of a device so far.
-    fn count(self, device: &DeviceDone) -> u64 {
+    fn count(self, device: &DeviceCounters) -> u64 {
         match self {
             Kind::Reads => device.reads,
             Kind::Writes => device.writes,
@@ -88,7 +77,7 @@ impl Kind {
     }
 
     /// The bytes of a device so far.
-    fn bytes(self, device: &DeviceDone) -> u64 {
+    fn bytes(self, device: &DeviceCounters) -> u64 {
         match self.is_of_reads() {
             true => device.read_bytes,
             false => device.written_bytes,
@@ -110,7 +99,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) at: Duration,
-    pub(super) devices: Vec<DeviceDone>,
+    pub(super) devices: Vec<NamedCounters>,
     pub(super) cpus: CpuTicks,
 }
 
@@ -164,8 +153,8 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
         return Err("`fio` had no CPU time left; the devices may be faster".to_owned());
     }
     let (first, last) = looks.first().zip(looks.last()).ok_or("no counters were read")?;
-    let sum = |look: &Look, of: fn(Kind, &DeviceDone) -> u64| -> u64 {
-        look.devices.iter().map(|device| of(kind, device)).sum()
+    let sum = |look: &Look, of: fn(Kind, &DeviceCounters) -> u64| -> u64 {
+        look.devices.iter().map(|(_, device)| of(kind, device)).sum()
     };
     let grown = |from: &Look, to: &Look, of| sum(to, of).saturating_sub(sum(from, of)) as f64;
     let whole = grown(first, last, Kind::count);
@@ -202,7 +191,7 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
         return Err("a cache absorbed some of the requests".to_owned());
     }
     let each = from.devices.iter();
-    let each = each.map(|device| rate(kind, &device.name, middle));
+    let each = each.map(|(name, _)| rate(kind, name, middle));
     let each: Option<Vec<DeviceRate>> = each.collect();
     let mut each = each.ok_or("the devices changed during the measurement")?;
     each.retain(|rate| rate.per_s > 0.0);
@@ -213,7 +202,7 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
 /// device is not present all the time.
 fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
     let count = |look: &Look| -> Option<f64> {
-        let device = look.devices.iter().find(|device| device.name == name)?;
+        let (_, device) = look.devices.iter().find(|(device, _)| device == name)?;
         Some(kind.count(device) as f64)
     };
     let between = |from: &Look, to: &Look| -> Option<f64> {
@@ -234,8 +223,8 @@ fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
 }
 
 /// Names of the devices without a rate.
-pub(super) fn idle(rates: &[DeviceRate], devices: &[DeviceDone]) -> Vec<String> {
-    let names = devices.iter().map(|device| device.name.clone());
+pub(super) fn idle(rates: &[DeviceRate], devices: &[NamedCounters]) -> Vec<String> {
+    let names = devices.iter().map(|(name, _)| name.clone());
     names.filter(|name| rates.iter().all(|rate| rate.name != *name)).collect()
 }
 
@@ -256,15 +245,14 @@ pub(super) fn enter(kind: Kind, rates: &[DeviceRate], into: &mut BTreeMap<String
 }
 
 /// Refuses loop devices that use the page cache, which would answer instead of the disk.
-pub(super) fn past_page_cache(root: &Path, devices: &[DeviceDone]) -> Result<(), String> {
-    let is_cached = |device: &&DeviceDone| {
-        let file = root.join("sys/block").join(&device.name).join("loop/dio");
+pub(super) fn past_page_cache(root: &Path, devices: &[NamedCounters]) -> Result<(), String> {
+    let is_cached = |(name, _): &&NamedCounters| {
+        let file = root.join("sys/block").join(name).join("loop/dio");
         std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")
     };
     match devices.iter().find(is_cached) {
-        Some(device) => Err(format!(
-            "`{}` uses the page cache because its file does not support direct I/O",
-            device.name
+        Some((name, _)) => Err(format!(
+            "`{name}` uses the page cache because its file does not support direct I/O"
         )),
         None => Ok(()),
     }

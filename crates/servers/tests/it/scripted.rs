@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
-use dyno_servers::placement::{InstancePlacement, Machine, verify};
+use dyno_servers::placement::{AchievedPlacement, InstancePlacement, Machine};
 use dyno_servers::{DataDir, ServerError, ServerOptions, start};
 use dyno_testkit::{Skip, or_skip};
 use tempfile::TempDir;
@@ -107,7 +107,8 @@ fn server_runs_where_it_is_placed() {
     let mut options = scripted.options();
     options.placement = Some(place.clone());
     let server = start(&options, &|| false).unwrap();
-    assert_eq!(verify(server.pid(), &place, Path::new("/")), []);
+    let achieved = AchievedPlacement::read(server.pid(), Path::new("/")).unwrap();
+    assert_eq!(achieved.deviations(&place), []);
     drop(server);
     // Our own threads stay where they were.
     let ours = Machine::read(Path::new("/")).unwrap().allowed_cpus;

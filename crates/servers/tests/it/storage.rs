@@ -2,8 +2,9 @@
 //! untouched.
 
 use dyno_plan::storage::Storage;
+use dyno_record::disk::DeviceCounters;
 use dyno_servers::storage::{
-    DeviceDone, MEASURING, PreparedStorage, StorageError, StorageLimits, can_measure, check,
+    MEASURING, PreparedStorage, StorageError, StorageLimits, can_measure, check,
 };
 use dyno_testkit::fault::is_root;
 use std::fs::{self, File, OpenOptions};
@@ -366,14 +367,15 @@ fn measure(storage: &PreparedStorage) -> StorageLimits {
         let text = text.map_err(|error| error.to_string())?;
         let fields: Vec<u64> =
             text.split_whitespace().map(|field| field.parse().unwrap()).collect();
-        Ok(DeviceDone {
-            name,
+        let counters = DeviceCounters {
             reads: fields[0],
             read_bytes: fields[2] * 512,
             writes: fields[4],
             written_bytes: fields[6] * 512,
             flushes: fields.get(15).copied(),
-        })
+            busy_ms: 0,
+        };
+        Ok((name, counters))
     };
     let counted = || members.iter().map(counters).collect();
     storage.measure(&counted, &|| false).unwrap()

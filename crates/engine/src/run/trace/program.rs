@@ -3,7 +3,7 @@
 
 use super::{Over, Subject, group};
 use dyno_plan::model::TracePlan;
-use dyno_servers::GroupWatchdog;
+use dyno_servers::Watchdog;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
@@ -84,7 +84,7 @@ struct Program {
     child: Child,
     group: Pid,
     /// Ends the group if this process cannot; exits with the group.
-    _watchdog: GroupWatchdog,
+    _watchdog: Watchdog,
 }
 
 impl Program {
@@ -93,10 +93,10 @@ impl Program {
         let log = File::create_new(folder.join(OUTPUT))?;
         let mut command = command(trace, folder, subject)?;
         command.stdout(log.try_clone()?).stderr(log);
-        let mut watchdog = GroupWatchdog::start(ORPHAN_LIMIT)?;
+        let watchdog = Watchdog::of_group(ORPHAN_LIMIT)?;
         let child = command.spawn()?;
         let number = i32::try_from(child.id()).expect("process numbers are positive `i32`");
-        let watched = watchdog.watch(child.id());
+        let watched = watchdog.watch_group(child.id());
         let program = Program { child, group: Pid::from_raw(number), _watchdog: watchdog };
         watched.map(|()| program)
     }

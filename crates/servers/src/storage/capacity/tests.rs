@@ -5,20 +5,21 @@ use std::fs;
 
 /// Counters every 20 ms: 0.4 s of nothing while `fio` starts, 1.5 s with these rates, and 0.2 s of
 /// nothing.
-fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
+fn looks(devices: &[(&str, DeviceCounters)]) -> Vec<Look> {
     let at_s = |step: u32| f64::from(step) * 0.02;
     let active_s = |step| (at_s(step) - 0.4).clamp(0.0, 1.5);
-    let done = |(name, per_s): &(&str, DeviceDone), step| {
+    let done = |(name, per_s): &(&str, DeviceCounters), step| {
         // The device has worked before.
         let grown = |per_s: u64| 1_000_000 + (per_s as f64 * active_s(step)) as u64;
-        DeviceDone {
-            name: (*name).to_owned(),
+        let counters = DeviceCounters {
             reads: grown(per_s.reads),
             read_bytes: grown(per_s.read_bytes),
             writes: grown(per_s.writes),
             written_bytes: grown(per_s.written_bytes),
             flushes: per_s.flushes.map(grown),
-        }
+            busy_ms: 0,
+        };
+        ((*name).to_owned(), counters)
     };
     let look = |step| Look {
         at: Duration::from_secs_f64(at_s(step)),
@@ -29,8 +30,8 @@ fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
     (0..=105).map(look).collect()
 }
 
-fn reading(per_s: u64, bytes: u64) -> DeviceDone {
-    DeviceDone { reads: per_s, read_bytes: per_s * bytes, ..DeviceDone::default() }
+fn reading(per_s: u64, bytes: u64) -> DeviceCounters {
+    DeviceCounters { reads: per_s, read_bytes: per_s * bytes, ..DeviceCounters::default() }
 }
 
 /// A job with this many requests of this size.
@@ -45,11 +46,11 @@ fn assert_near(found: f64, expected: f64) {
 
 #[test]
 fn flushes_are_counted_however_many_writes_wait_for_them() {
-    let device = |writes: u64, flushes| DeviceDone {
+    let device = |writes: u64, flushes| DeviceCounters {
         writes,
         written_bytes: writes * 4096,
         flushes,
-        ..DeviceDone::default()
+        ..DeviceCounters::default()
     };
     // Eight writers share a flush, or each write needs two flushes.
     for (writes, flushes) in [(8_000, 1_000), (500, 1_000)] {
@@ -81,7 +82,7 @@ fn startup_time_of_fio_does_not_count() {
 #[test]
 fn each_member_has_its_own_capacity() {
     // A stripe over two devices: each has half of the reads, and one serves other requests as well.
-    let slow = DeviceDone { writes: 50, written_bytes: 50 * 4096, ..reading(3_000, 4096) };
+    let slow = DeviceCounters { writes: 50, written_bytes: 50 * 4096, ..reading(3_000, 4096) };
     let both = looks(&[("sdb", slow), ("sdc", reading(3_300, 4096))]);
     let found = rates(Kind::Reads, &both, &job(6_000.0, 4096.0)).unwrap();
     let mut capacities = BTreeMap::new();
@@ -100,7 +101,8 @@ fn each_member_has_its_own_capacity() {
 
 #[test]
 fn writes_are_counted_as_writes() {
-    let writing = DeviceDone { writes: 2_000, written_bytes: 2_000 * 4096, ..reading(70, 4096) };
+    let writing =
+        DeviceCounters { writes: 2_000, written_bytes: 2_000 * 4096, ..reading(70, 4096) };
     let looks = looks(&[("vda", writing)]);
     let found = rates(Kind::Writes, &looks, &job(2_000.0, 4096.0)).unwrap();
     assert_near(found[0].per_s, 2_000.0);
@@ -112,7 +114,7 @@ fn writes_are_counted_as_writes() {
 fn device_rate_includes_writes_of_the_file_system() {
     // A journal: 2,600 writes for 2,000 of `fio`.
     let writing =
-        DeviceDone { writes: 2_600, written_bytes: 2_600 * 4096, ..DeviceDone::default() };
+        DeviceCounters { writes: 2_600, written_bytes: 2_600 * 4096, ..DeviceCounters::default() };
     let looks = looks(&[("vda", writing)]);
     let found = rates(Kind::Writes, &looks, &job(2_000.0, 4096.0)).unwrap();
     assert_near(found[0].per_s, 2_600.0);
@@ -140,13 +142,13 @@ fn measurements_that_miss_the_device_limit_are_refused() {
 #[test]
 fn idle_members_are_omitted_and_changed_ones_are_errors() {
     // A linear volume: the file is on its first member.
-    let mut both = looks(&[("sdb", reading(8_000, 4096)), ("sdc", DeviceDone::default())]);
+    let mut both = looks(&[("sdb", reading(8_000, 4096)), ("sdc", DeviceCounters::default())]);
     let found = rates(Kind::Reads, &both, &job(8_000.0, 4096.0)).unwrap();
     assert_eq!(found.len(), 1);
     assert_near(found[0].per_s, 8_000.0);
     assert_eq!(idle(&found, &both[0].devices), ["sdc"]);
     for look in both.iter_mut().skip(60) {
-        look.devices[1].name = "sdd".to_owned();
+        look.devices[1].0 = "sdd".to_owned();
     }
     let reason = rates(Kind::Reads, &both, &job(8_000.0, 4096.0)).unwrap_err();
     assert!(reason.contains("changed"), "{reason}");
@@ -184,8 +186,8 @@ fn fluctuating_device_has_a_wide_interval() {
     for (step, look) in looks.iter_mut().enumerate() {
         let does_more = step % 20 < 10 && (20..95).contains(&step);
         more += if does_more { 320 } else { 0 };
-        look.devices[0].reads += more;
-        look.devices[0].read_bytes += more * 4096;
+        look.devices[0].1.reads += more;
+        look.devices[0].1.read_bytes += more * 4096;
     }
     let found = rates(Kind::Reads, &looks, &job(16_000.0, 4096.0)).unwrap();
     assert!((0.2..0.6).contains(&found[0].uncertainty_ratio), "{found:?}");
@@ -202,8 +204,7 @@ fn loop_device_has_a_limit_only_without_the_page_cache() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("sys/block/loop7/loop");
     fs::create_dir_all(&folder).unwrap();
-    let devices =
-        ["sda", "loop7"].map(|name| DeviceDone { name: name.to_owned(), ..DeviceDone::default() });
+    let devices = ["sda", "loop7"].map(|name| (name.to_owned(), DeviceCounters::default()));
     fs::write(folder.join("dio"), "1\n").unwrap();
     assert_eq!(past_page_cache(root.path(), &devices), Ok(()));
     fs::write(folder.join("dio"), "0\n").unwrap();

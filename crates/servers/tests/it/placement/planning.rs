@@ -6,7 +6,7 @@ use dyno_servers::placement::{
     InstancePlacement, Machine, Note, Placement, PlacementError, PlacementRequest, plan,
 };
 
-use dyno_servers::{CacheDemand, ServerError, ServerProgram, cache_shares};
+use dyno_servers::{ServerError, ServerProgram, cache_shares};
 
 use super::fixtures::*;
 
@@ -455,9 +455,8 @@ fn nothing_to_place_is_an_error() {
 
 fn try_caches(machine: &Machine, text: &str, data: u32) -> Result<Vec<u64>, ServerError> {
     let memory = planned(machine, text, data).memory_shares(machine);
-    let demand = CacheDemand { program: ServerProgram::Mongod, data, small: 0 };
-    let shares = cache_shares(&memory, demand)?;
-    Ok(shares.data_bytes.iter().map(|bytes| bytes >> 20).collect())
+    let shares = cache_shares(&memory, ServerProgram::Mongod, 0)?;
+    Ok(shares.iter().map(|bytes| bytes >> 20).collect())
 }
 
 fn caches(machine: &Machine, text: &str, instances: u32) -> Vec<u64> {

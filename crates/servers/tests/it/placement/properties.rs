@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use dyno_servers::placement::{CpuSet, InstancePlacement, Machine, PlacementRequest, plan};
-use dyno_servers::{CacheDemand, ServerProgram, cache_shares};
+use dyno_servers::{ServerProgram, cache_shares};
 use proptest::prelude::*;
 
 use super::fixtures::*;
@@ -141,11 +141,11 @@ proptest! {
         let request = PlacementRequest::parse(&text, instances).unwrap();
         let Ok(placement) = plan(&machine, &request) else { return Ok(()) };
         let memory: u64 = machine.nodes.iter().map(|node| node.memory_bytes).sum();
-        let demand = CacheDemand { program: ServerProgram::Mongod, data: instances, small: 0 };
-        let Ok(shares) = cache_shares(&placement.memory_shares(&machine), demand) else {
+        let memory_shares = placement.memory_shares(&machine);
+        let Ok(shares) = cache_shares(&memory_shares, ServerProgram::Mongod, 0) else {
             return Ok(());
         };
-        let caches: u64 = shares.data_bytes.iter().sum();
+        let caches: u64 = shares.iter().sum();
         prop_assert!(caches <= memory / 2, "{} of {}", caches, memory);
     }
 

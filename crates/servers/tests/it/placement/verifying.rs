@@ -6,10 +6,17 @@ use std::process::{Child, Command, Stdio};
 
 use dyno_servers::placement::{
     AchievedMemory, AchievedPlacement, Deviation, InstancePlacement, Machine, PreparedPlacement,
-    verify, verify_threads,
+    verify_threads,
 };
 
 use super::fixtures::*;
+
+fn verify(process: u32, place: &InstancePlacement, root: &Path) -> Vec<Deviation> {
+    match AchievedPlacement::read(process, root) {
+        Ok(achieved) => achieved.deviations(place),
+        Err(error) => vec![Deviation::not_verified(&error)],
+    }
+}
 
 /// A process that is killed when the test ends.
 struct Process(Child);

@@ -1,7 +1,7 @@
 //! Server parameters that are set and later restored if their values have not changed since.
 
 use super::step::NotUndone;
-use crate::deployment::server::connector_to;
+use crate::connector::connector_to;
 use crate::error::{Error, Kind, OrFault};
 use bson::{Bson, doc};
 use dyno_load::connect::{Control, ControlError};
@@ -10,7 +10,6 @@ use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::{Host, Target};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// `Unauthorized` and `AuthenticationFailed`.
 pub(crate) const NO_RIGHTS: [i32; 2] = [13, 18];
@@ -136,21 +135,14 @@ fn is_of_deployment(given: &Target, stored: &Target, server: &Host) -> bool {
 }
 
 /// A value that a server refuses.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{said}")]
 pub(crate) struct RefusedParameter {
     pub(crate) name: String,
     pub(crate) value: String,
     /// The server's answer, or another reason against the value.
     pub(crate) said: String,
 }
-
-impl fmt::Display for RefusedParameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.said)
-    }
-}
-
-impl std::error::Error for RefusedParameter {}
 
 impl RefusedParameter {
     /// Message for the user.

@@ -411,8 +411,8 @@ fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::parameters::tests::change;
     use crate::observer::Unobserved;
+    use crate::undo::parameters::tests::change;
     use dyno_record::verdict::Action;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
