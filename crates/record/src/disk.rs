@@ -68,6 +68,8 @@ pub struct DeviceCounters {
     pub written_bytes: u64,
     /// Milliseconds in which it had a request; counted in 32 bits.
     pub busy_ms: u64,
+    /// Milliseconds that its requests took, summed; counted in 32 bits.
+    pub queued_ms: u64,
     /// Flushes of its cache; absent in kernels that do not count them.
     pub flushes: Option<u64>,
 }

@@ -321,7 +321,7 @@ fn comparisons_suites_and_series_report_costs() {
     assert!(history.stdout.contains(PRICE), "{}", history.stdout);
     assert_series_has_all_costs(&bench);
     let compared = bench.dyno(&["compare", "runs/1", "runs/2", "--format", "markdown"]);
-    assert!(compared.stdout.contains("| server CPU |"), "{}", compared.stdout);
+    assert!(compared.stdout.contains("| **server CPU** |"), "{}", compared.stdout);
 
     let sides = [
         "--set-a",

@@ -23,7 +23,7 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
         .map(|runs| {
             let name = match load(runs[0]) {
                 (Some(offered), _) => format!("{} offered", Quantity::per_second(offered)),
-                (None, number) => format!("{}, closed loop", clients(number)),
+                (None, number) => clients(number),
             };
             (vec![Cell::new(name, Tone::Strong)], of_runs(runs))
         })

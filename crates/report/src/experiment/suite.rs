@@ -35,8 +35,8 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
             .chain(suite.costs_section())
             .collect(),
         definitions: match answer.relative {
-            Some(_) => terms(&["suite", "interval", "base"]),
-            None => terms(&["suite", "interval"]),
+            Some(_) => terms(&["suite", "interval", "share", "base"]),
+            None => terms(&["suite", "interval", "share"]),
         },
     }
 }

@@ -50,8 +50,10 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
         facts: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
         definitions: match answer.relative {
-            Some(_) => terms(&["sweep", "interval", "service-demand", "law-check", "base"]),
-            None => terms(&["sweep", "interval", "service-demand", "law-check"]),
+            Some(_) => {
+                terms(&["level", "interval", "service-demand", "sweep", "law-check", "base"])
+            }
+            None => terms(&["level", "interval", "service-demand", "sweep", "law-check"]),
         },
     }
 }

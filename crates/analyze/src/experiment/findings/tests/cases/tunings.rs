@@ -30,7 +30,7 @@ pub(super) fn cases() -> Vec<Case> {
             "tune-less-durable",
             with(tuned(1.2, false), |it| {
                 let known = it.options.tune.as_mut().unwrap();
-                known.knobs.as_mut().unwrap()[0].less_durable = vec!["4".into()];
+                known.knobs[0].less_durable = vec!["4".into()];
             }),
         )
         .not_if("no value is", |it| *it = tuned(1.2, false)),
