@@ -10,6 +10,7 @@ mod costs;
 mod error;
 pub mod experiment;
 mod facts;
+mod grouping;
 pub mod index_build;
 pub mod io_trace;
 mod machine;

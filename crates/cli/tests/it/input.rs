@@ -19,6 +19,11 @@ fn an_unknown_workload_names_the_nearest_one() {
 }
 
 #[test]
+fn status_refuses_a_path_that_does_not_exist() {
+    refused(&["status", "nowhere"]).says("error: ").says("`nowhere`").says("hint: ");
+}
+
+#[test]
 fn an_unreadable_plan_is_one_error() {
     refused(&["run", "."]).says("error: ").says("caused by: ");
 }

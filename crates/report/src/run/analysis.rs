@@ -5,6 +5,7 @@ use crate::experiment::demands::{self, Demands};
 use crate::experiment::figure::cell;
 use crate::experiment::law_words::{self, TOLERANCES};
 use crate::facts::operation_label;
+use crate::grouping::grouped;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::run::{
@@ -125,26 +126,14 @@ fn no_interval(analysis: &RunAnalysis, reason: NoInterval) -> Option<String> {
 
 /// The figures without an interval for a reason: `p99, p99.9 of read, update`.
 fn missing(all: &[WithoutInterval], reason: NoInterval) -> Vec<String> {
-    let mut by_operation: Vec<(String, Vec<&str>)> = Vec::new();
-    for one in all.iter().filter(|one| one.reason == reason) {
-        let Some(title) = title(&one.figure) else {
-            continue;
-        };
+    let of_reason = all.iter().filter(|one| one.reason == reason);
+    let titles = of_reason.filter_map(|one| {
         let operation = one.operation.as_deref();
         let label = operation.map_or("all operations".to_owned(), operation_label);
-        match by_operation.iter_mut().find(|(name, _)| *name == label) {
-            Some((_, titles)) => titles.push(title),
-            None => by_operation.push((label, vec![title])),
-        }
-    }
+        Some((label, title(&one.figure)?))
+    });
     // Operations with the same missing figures are listed together.
-    let mut by_titles: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
-    for (label, titles) in by_operation {
-        match by_titles.iter_mut().find(|(known, _)| *known == titles) {
-            Some((_, labels)) => labels.push(label),
-            None => by_titles.push((titles, vec![label])),
-        }
-    }
+    let by_titles = grouped(grouped(titles).into_iter().map(|(label, titles)| (titles, label)));
     by_titles
         .into_iter()
         .map(|(titles, labels)| format!("{} of {}", titles.join(", "), labels.join(", ")))

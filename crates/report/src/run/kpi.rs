@@ -12,6 +12,7 @@
 
 use super::result::incomplete;
 use crate::error::ReportError;
+use crate::grouping::grouped;
 use crate::ycsb::java_double::java_double;
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument};
 use std::collections::BTreeMap;
@@ -64,16 +65,9 @@ fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
 fn clients(text: &mut String, document: &RunDocument) {
     let agents = document.fleet.as_ref();
     let agents = agents.map_or(&[][..], |fleet| &fleet.agents);
-    let mut hosts: Vec<(&str, Vec<Option<&PhaseRecord>>)> = Vec::new();
-    for agent in agents.iter().filter(|agent| agent.lost.is_none()) {
-        let run = phase(&agent.phases, PhaseKind::Measure);
-        let known = hosts.iter_mut().find(|(host, _)| *host == agent.host);
-        match known {
-            Some((_, runs)) => runs.push(run),
-            None => hosts.push((agent.host.as_str(), vec![run])),
-        }
-    }
-    for (host, runs) in hosts {
+    let whole = agents.iter().filter(|agent| agent.lost.is_none());
+    let runs = whole.map(|agent| (&agent.host, phase(&agent.phases, PhaseKind::Measure)));
+    for (host, runs) in grouped(runs) {
         line(text, &format!("# Client host {host}"), &of_host(&runs));
     }
     for agent in agents {

@@ -59,13 +59,9 @@ pub fn render_traced(
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
     let format = match format {
-        Format::Human => PageFormat::Human,
-        Format::Markdown => PageFormat::Markdown,
-        Format::Html => PageFormat::Html,
-        Format::Json => PageFormat::Json,
         Format::Ycsb => return ycsb::render(run, &options.ycsb),
         Format::Kpi => return kpi::render(&run.document),
-        Format::Csv => return Err(ReportError::NoTable),
+        format => PageFormat::from_format(format).ok_or(ReportError::NoTable)?,
     };
     show(format, options, || page(run, analysis, trace), || json::document(run, analysis, trace))
 }

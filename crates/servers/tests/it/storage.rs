@@ -373,7 +373,7 @@ fn measure(storage: &PreparedStorage) -> StorageLimits {
             writes: fields[4],
             written_bytes: fields[6] * 512,
             flushes: fields.get(15).copied(),
-            busy_ms: 0,
+            ..DeviceCounters::default()
         };
         Ok((name, counters))
     };

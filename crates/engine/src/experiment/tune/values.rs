@@ -7,7 +7,7 @@ use crate::error::Error;
 use dyno_plan::knobs::{Knob, Reach};
 use dyno_plan::request::Setting;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, TuneOptions};
+use dyno_record::experiment::Experiment;
 
 /// Refuses values that make a task invalid.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {

@@ -17,7 +17,7 @@ fn looks(devices: &[(&str, DeviceCounters)]) -> Vec<Look> {
             writes: grown(per_s.writes),
             written_bytes: grown(per_s.written_bytes),
             flushes: per_s.flushes.map(grown),
-            busy_ms: 0,
+            ..DeviceCounters::default()
         };
         ((*name).to_owned(), counters)
     };

@@ -4,8 +4,7 @@ use super::*;
 use crate::experiment::tune::{Baseline, Failure, TuneProgress, TuneRun};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, CostKind, CostRatio, DemandRatio,
-    Explanation, Knob, LeftOutKnob, RunsSetAside, Statistic, TuneAnswer, TuneGoal,
-    TuneOptions,
+    Explanation, Knob, LeftOutKnob, RunsSetAside, Statistic, TuneAnswer, TuneGoal, TuneOptions,
 };
 
 pub(super) fn cases() -> Vec<Case> {
