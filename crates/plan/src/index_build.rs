@@ -330,10 +330,6 @@ mod tests {
         assert!(problem("layout = \"orderd\"").contains("`ordered`"));
         assert!(problem("keys = \"a:2\"").contains("`index_build.keys`"));
         assert!(problem("shortest_string = 9\nlongest_string = 5").contains("shortest_string"));
-        for old in ["disk_iops = 90", "disk_size = \"1GiB\""] {
-            let text = problem(old);
-            assert!(text.contains("`server.storage`"), "{text}");
-        }
         let records = "[data]\nrecords = 1_000_000\n[server]\nstorage = \"ext4 on loop:1GiB\"";
         let text = problem(&format!("keys = \"a\"\n{records}"));
         assert!(text.contains("`server.storage`") && text.contains("at least"), "{text}");

@@ -40,7 +40,14 @@ pub struct RecordedPlan {
 impl RecordedPlan {
     /// Reads the plan of a record.
     pub fn new(plan: &Value) -> RecordedPlan {
-        RecordedPlan::deserialize(plan).unwrap_or_default()
+        let mut read = RecordedPlan::deserialize(plan).unwrap_or_default();
+        // Recorded tables are complete: without a duration there was no limit, and not the default one.
+        if let Some(phases) = &mut read.phases
+            && plan["phases"].get("duration").is_none()
+        {
+            phases.duration = None;
+        }
+        read
     }
 
     /// Kind of the schedule.

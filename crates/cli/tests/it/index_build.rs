@@ -62,7 +62,6 @@ fn bad_options_are_refused_before_anything_is_done() {
         (&["index-build", "--collection", "shop"], "`shop.orders`"),
         (&["index-build", "--out", "x", "--data-dir", "x/data"], "`--out`"),
         (&["index-build", "ordered", "--collection", "a.b"], "cannot be used with"),
-        (&["index-build", "--set", "index_build.disk_size=1GiB"], "`server.storage`"),
     ] {
         bench.dyno(arguments).expect(2).says(text);
     }

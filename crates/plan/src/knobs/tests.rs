@@ -189,7 +189,7 @@ fn invalid_file_is_refused_with_its_place() {
             "`values` alone",
         ),
         (
-            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.x'\nfrom='4'\nto='cores*64'\nmost='4'\nsteps=3\ndefault='4'",
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.runtime_parameters.x'\nfrom='4'\nto='cores*64'\nmost='4'\nsteps=3\ndefault='4'",
             "from `4` to `cores*64`",
         ),
         (

@@ -420,10 +420,10 @@ fn srv_names_take_one_host_without_port() {
         "mongodb+srv://a.example.org:27017",
         "mongodb+srv://127.0.0.1",
         "mongodb+srv://%2Ftmp%2Fx.sock",
-        "mongodb+srv://",
     ] {
         assert!(matches!(error(text), UriError::Host { .. }), "{text}");
     }
+    assert!(matches!(error("mongodb+srv://"), UriError::EmptyHost));
 }
 
 #[test]

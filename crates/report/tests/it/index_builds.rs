@@ -283,30 +283,6 @@ fn caveats_of_experiment_and_traces_share_their_numbers() {
 }
 
 #[test]
-fn counters_of_the_cache_come_first_and_the_rest_is_counted() {
-    let (before, after) = (random_scan(), sequential_scan());
-    let model = page_of(&rewritten(), &[("before", &before), ("after", &after)]);
-    let names = |section: &Section| -> Vec<String> {
-        let rows = section.tables.iter().flat_map(|table| &table.rows);
-        rows.map(|row| row[0].text.clone()).collect()
-    };
-    let mut sections = model.sections.iter().map(|one| (one, names(one)));
-    let is_counter = |name: &String| name.starts_with("wiredTiger.");
-    let found = sections.find(|(_, names)| names.iter().any(is_counter));
-    let (section, names) = found.unwrap();
-    assert_eq!(names.len(), 12);
-    let expected = [
-        "wiredTiger.cache.bytes read into cache",
-        "wiredTiger.cache.pages read into cache",
-        "metrics.counter 11",
-    ];
-    assert_eq!(names[..3], expected);
-    let mut names = names.iter();
-    assert!(!names.any(|name| name == "wiredTiger.cache.eviction walks"));
-    assert!(section.notes[0].starts_with("1 more counter"));
-}
-
-#[test]
 fn json_holds_the_document_and_the_findings_of_each_trace() {
     let text = shown_rewritten(PageFormat::Json);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();

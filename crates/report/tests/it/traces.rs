@@ -161,10 +161,11 @@ fn a_report_of_a_run_shows_its_trace_with_findings_and_caveats() {
     let order = almost_random();
     for format in [Format::Human, Format::Markdown, Format::Html] {
         let text = shown(format);
-        for wanted in [order.as_str(), "Where and when", "3 calls were lost"] {
+        for wanted in [order.as_str(), "3 calls were lost"] {
             assert!(text.contains(wanted), "{format:?} lacks `{wanted}`");
         }
     }
+    assert!(page.contains("Where and when"));
     assert!(page.contains("id=\"offset-1-0-read\"") && page.contains("\"plots\":[{"));
     let json: serde_json::Value = serde_json::from_str(&shown(Format::Json)).unwrap();
     assert_eq!(json["io_trace"]["trace"]["lost_calls"], 3);

@@ -243,14 +243,7 @@ fn workload_is_relative_to_its_base_and_largest_change_is_named() {
     assert!(reported[0].contains(most), "{reported:?}");
     assert!(reported[0].contains("slower: 2, than: with-settings"), "{reported:?}");
     assert!(reported[0].contains("is_of_one_run: true"), "{reported:?}");
-    // With the first setting c is faster.
-    assert!(
-        reported[1].contains(
-            "fastest: workload-row (settings: [`server.topology=standalone`], workload: c)"
-        ),
-        "{reported:?}"
-    );
-    assert!(reported[2].starts_with("smallest-share-below"), "{reported:?}");
+    assert!(reported[1].starts_with("smallest-share-below"), "{reported:?}");
 }
 
 #[test]

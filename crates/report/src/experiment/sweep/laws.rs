@@ -31,7 +31,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
         .number("worst difference", 200, |group| difference(worst(group).1.difference_ratio))
         .number("uncertainty", 150, |group| uncertainty(worst(group).1))
         .text("at", |group| sweep.name(worst(group).0))
-        .text("verdict", verdict)
+        .text("verdicts", verdict)
         .table("Law checks");
     let checks = groups.iter().flat_map(|(_, checks)| checks);
     let broken = checks.filter(|(_, check)| is_broken(check));

@@ -60,15 +60,6 @@ fn n_star_has_no_interval_without_the_lone_clients_error() {
     assert!(bound.low.unwrap() < 20_000.0 && bound.high.unwrap() > 20_000.0);
 }
 
-#[test]
-fn an_n_star_that_was_written_as_a_number_is_read() {
-    let mut experiment = clients();
-    let mut written = serde_json::to_value(answer(&mut experiment)).unwrap();
-    written["saturation_clients"] = serde_json::json!(2.5);
-    let read: SweepAnswer = serde_json::from_value(written).unwrap();
-    assert_eq!(read.saturation_clients, Some(Figure::bare(2.5)));
-}
-
 fn search(counted_runs: u32, rate_per_s: f64) -> ClientsResult {
     ClientsResult {
         clients: 8,
