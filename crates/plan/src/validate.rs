@@ -166,8 +166,9 @@ fn check_keys(problems: &mut Problems, plan: &Plan) {
 fn check_access(problems: &mut Problems, plan: &Plan) {
     let access = &plan.access;
     let (least, most) = (access.min_scan_length, access.max_scan_length);
-    problems.require("access.min_scan_length", (1..=most).contains(&least), || {
-        format!("is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
+    let lengths = ["access.min_scan_length", "access.max_scan_length"];
+    problems.require(lengths, (1..=most).contains(&least), || {
+        format!("`access.min_scan_length` is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
     });
     problems.require(
         "access.read_all_fields_by_name",
@@ -195,8 +196,9 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
     let client = &plan.client;
     problems.within("client.clients", client.clients, 1..=100_000);
     let (threads, clients) = (client.threads, client.clients);
-    problems.require("client.threads", (1..=clients.max(1)).contains(&threads), || {
-        format!("is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
+    let counts = ["client.threads", "client.clients"];
+    problems.require(counts, (1..=clients.max(1)).contains(&threads), || {
+        format!("`client.threads` is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
     });
     problems.within("client.batch", client.batch, 1..=BATCH);
     problems.require("client.load_clients", client.load_clients != Some(0), "must be at least 1");
