@@ -148,6 +148,9 @@ impl<'a> TunePage<'a> {
                     (false, _) => {
                         "no gain is proven; the settings to be compared did harm".to_owned()
                     }
+                    _ if answer.candidate.is_none() => {
+                        "no gain is proven; no setting was confirmed".to_owned()
+                    }
                     (true, true) => format!("nothing to gain; {seen}"),
                     (true, false) => format!("no gain is proven; {seen}"),
                 };
