@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 54] = [
+        let cases: [(&str, Change); 58] = [
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -591,11 +591,23 @@ mod tests {
             ("min_bytes", |p| {
                 p.data.field_length = FieldLength::Uniform { min_bytes: 2, max_bytes: 1 }
             }),
+            ("a positive weight", |p| {
+                p.data.field_length = FieldLength::Histogram { block_bytes: 10, weights: vec![0] };
+            }),
             ("weight", |p| p.operations = Default::default()),
             ("operations.read", |p| p.operations.read = -1.0),
             ("keys.exponent", |p| p.keys = KeyDistribution::Zipfian { exponent: 0.0 }),
             ("hot_data_ratio", |p| {
                 p.keys = KeyDistribution::Hotspot { hot_data_ratio: 0.0, hot_operation_ratio: 0.5 };
+            }),
+            ("keys.hot_operation_ratio", |p| {
+                p.keys = KeyDistribution::Hotspot { hot_data_ratio: 0.5, hot_operation_ratio: 1.5 };
+            }),
+            ("keys.percentile", |p| {
+                p.keys = KeyDistribution::Exponential { percentile: 100.0, data_ratio: 0.5 };
+            }),
+            ("keys.data_ratio", |p| {
+                p.keys = KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.0 };
             }),
             ("min_scan_length", |p| p.access.min_scan_length = 0),
             ("`access.scan_along` is `indexes`", |p| {
