@@ -335,7 +335,7 @@ class Cases(unittest.TestCase):
     def test_an_interrupt_ends_a_producer_with_its_stamps(self):
         self.interrupted(Program.interrupt, 130)
 
-    def test_no_more_than_twenty_failed_inserts_are_told(self):
+    def test_no_more_than_twenty_failed_inserts_are_reported(self):
         self.capped()
         taken = range(0, MESSAGES, 3)
         self.server.insert("conformance", self.collection, [{"_id": n} for n in taken])

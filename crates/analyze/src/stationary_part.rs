@@ -270,11 +270,25 @@ mod tests {
         (found.verdict == SteadyState::Steady).then_some(found.part)
     }
 
-    /// Rates with autocorrelated noise around a function of the position from 0 to 1.
+    /// Rates of `count` windows around a function of the position from 0 to 1, with noise of this memory.
+    fn noisy(
+        seed: u64,
+        (count, memory): (usize, f64),
+        deviation: f64,
+        shape: impl Fn(f64) -> f64,
+    ) -> Vec<f64> {
+        let noise = autoregressive(seed, count, memory).into_iter().enumerate();
+        let position = |i: usize| i as f64 / (count - 1) as f64;
+        noise.map(|(i, e)| 1000.0 * (shape(position(i)) + deviation * e)).collect()
+    }
+
     fn rates(seed: u64, deviation: f64, shape: impl Fn(f64) -> f64) -> Vec<f64> {
-        let noise = autoregressive(seed, 60, 0.3).into_iter().enumerate();
-        let rate = |(i, e): (usize, f64)| 1000.0 * (shape(i as f64 / 59.0) + deviation * e);
-        noise.map(rate).collect()
+        noisy(seed, (60, 0.3), deviation, shape)
+    }
+
+    /// Number of 1,000 series that are called unsteady.
+    fn unsteady(series: impl Fn(u64) -> Vec<f64>) -> usize {
+        (0..1000).filter(|seed| assess(&series(*seed)) != SteadyState::Steady).count()
     }
 
     #[test]
@@ -382,26 +396,48 @@ mod tests {
 
     #[test]
     fn smooth_warm_up_is_found_although_it_is_not_a_line() {
-        for deviation in [0.0, 0.01, 0.03] {
-            let series = rates(3, deviation, |x| 1.0 - 0.8 * (-8.0 * x).exp());
-            let found = judge(&series, None);
-            let is_found = found.verdict != SteadyState::Steady || found.part.start > 0;
-            assert!(is_found, "{deviation}: {found:?}");
+        for (depth, speed) in [(0.8, 8.0), (0.4, 5.0)] {
+            for deviation in [0.0, 0.01, 0.03] {
+                let is_found = |seed: &u64| {
+                    let found =
+                        judge(&rates(*seed, deviation, |x| 1.0 - depth * (-speed * x).exp()), None);
+                    found.verdict != SteadyState::Steady || found.part.start > 0
+                };
+                let found = (0..100).filter(is_found).count();
+                assert!(found >= 95, "{depth}, {deviation}: {found} of 100");
+            }
         }
     }
 
     #[test]
-    fn short_or_remembering_noise_is_rarely_called_unsteady() {
-        let alarms = |count: usize, memory: f64, deviation: f64| {
-            let series = |seed| -> Vec<f64> {
-                let noise = autoregressive(seed, count, memory).into_iter();
-                noise.map(|e| 1000.0 * (1.0 + deviation * e)).collect()
+    fn step_of_a_fifth_in_the_middle_is_found() {
+        for count in [10, 30] {
+            let is_found = |seed: &u64| {
+                let step = |x: f64| if x < 0.5 { 1.0 } else { 0.8 };
+                match assess(&noisy(*seed, (count, 0.0), 0.03, step)) {
+                    SteadyState::Trend { change_ratio }
+                    | SteadyState::Shift { change_ratio, .. } => change_ratio < -0.1,
+                    SteadyState::Steady | SteadyState::Undecided => false,
+                }
             };
-            (0..1000).filter(|seed| assess(&series(*seed)) != SteadyState::Steady).count()
-        };
-        // Two dependent tests at 1 % each.
-        assert!(alarms(10, 0.0, 0.2) <= 40);
-        assert!(alarms(60, 0.6, 0.06) <= 60);
+            let found = (0..1000).filter(is_found).count();
+            assert!(found >= 950, "{count} windows: {found} of 1000");
+        }
+    }
+
+    #[test]
+    fn drift_hidden_by_noise_is_not_claimed() {
+        let claims = unsteady(|seed| noisy(seed, (20, 0.0), 0.3, |x| 1.0 + 0.06 * (x - 0.5)));
+        assert!(claims <= 40, "{claims} of 1000");
+    }
+
+    #[test]
+    fn short_or_remembering_noise_is_rarely_called_unsteady() {
+        // Two dependent tests at 1 % each: none at all would mean that they find nothing.
+        let short = unsteady(|seed| noisy(seed, (10, 0.0), 0.2, |_| 1.0));
+        assert!((3..=40).contains(&short), "{short} of 1000");
+        let remembering = unsteady(|seed| noisy(seed, (60, 0.6), 0.06, |_| 1.0));
+        assert!((3..=60).contains(&remembering), "{remembering} of 1000");
     }
 
     proptest! {

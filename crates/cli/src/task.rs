@@ -41,8 +41,8 @@ pub(crate) fn of_load(
     let (target, client) = (&arguments.target, &arguments.client);
     let mut request = on_target(target, &client.worker, &arguments.data, surroundings);
     request.work = Work::Load;
-    request.settings.splice(0..0, price(&arguments.price));
-    request.settings.extend(keys_of("client.clients", client.clients));
+    put_first(&mut request, price(&arguments.price));
+    put_first(&mut request, keys_of("client.clients", client.clients));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
@@ -62,10 +62,10 @@ pub(crate) fn of_experiment(
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
-    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
+    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
     request.work = Work::Experiment;
     let warmup = arguments.warmup.map(|warmup| warmup.to_string());
-    request.settings.extend(keys_of("phases.warmup", warmup));
+    put_first(&mut request, keys_of("phases.warmup", warmup));
     request.observe = observing(&arguments.observe);
     request.no_load = arguments.no_load;
     request.overrides =
@@ -81,7 +81,7 @@ pub(crate) fn of_index_build(
     let mut start = arguments.start.clone();
     let topologies = take_topologies(&mut start);
     let mut request = starting(&start);
-    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
+    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
     request.work = Work::IndexBuild { collection: arguments.collection.clone() };
     request.source = Some(arguments.layout.clone());
     request.uri.clone_from(&arguments.uri);
@@ -98,7 +98,7 @@ pub(crate) fn of_index_build(
         keys_of("index_build.topologies", topologies),
         keys_of("server.storage", storage),
     ];
-    request.settings.extend(settings.into_iter().flatten());
+    put_first(&mut request, settings.into_iter().flatten());
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
@@ -125,15 +125,15 @@ pub(crate) fn of_tail(
     request.work = Work::Tail;
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
-    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
-    request.settings.extend(keys_of("client.seed", arguments.sending.seed));
-    request.settings.extend(table_of("tail", &arguments.sending));
+    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
+    put_first(&mut request, keys_of("client.seed", arguments.sending.seed));
+    put_first(&mut request, table_of("tail", &arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
 /// Settings of the given options, whose names are the keys of a table.
 fn table_of(table: &str, options: &impl Serialize) -> Vec<Setting> {
-    let options = serde_json::to_value(options).unwrap_or_default();
+    let options = serde_json::to_value(options).expect("it is plain data");
     let given = options.as_object().into_iter().flatten();
     given
         .filter(|(_, value)| !value.is_null() && **value != json!([]))
@@ -163,8 +163,8 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
         keys_of("client.tolerated_error_ratio", arguments.tolerate_errors),
         keys_of("server.receive_packet_steering", arguments.rps.as_deref()),
     ];
-    request.settings.splice(0..0, shown(&arguments.grafana, &arguments.price));
-    request.settings.extend(settings.into_iter().flatten());
+    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
+    put_first(&mut request, settings.into_iter().flatten());
     Request {
         overrides: Overrides {
             operations: arguments.operations,
@@ -188,8 +188,7 @@ fn observing(arguments: &ObserveArguments) -> Observing {
     }
 }
 
-/// The options `--grafana` and `--price` as plan settings. They come first: other keys of the table need the address of
-/// Grafana, and `--set` overrides the keys of the price.
+/// The options `--grafana` and `--price` as plan settings. Other keys of the table need the address of Grafana.
 fn shown(grafana: &GrafanaArguments, price: &PriceArguments) -> impl Iterator<Item = Setting> {
     let url = grafana.grafana.as_deref();
     let url = url.map(|url| Setting::from_text("observe.grafana.url", url));
@@ -213,8 +212,8 @@ fn on_target(
     surroundings: &Surroundings,
 ) -> Request {
     let mut request = starting(&target.start);
-    request.settings.extend(table_of("client", worker));
-    request.settings.extend(keys_of("client.batch", data.batch));
+    put_first(&mut request, table_of("client", worker));
+    put_first(&mut request, keys_of("client.batch", data.batch));
     Request {
         source: target.workload.clone(),
         uri: target.uri.clone(),
@@ -241,8 +240,12 @@ pub(crate) fn framework(wsf: WsfDefaults, surroundings: &Surroundings) -> Parame
     }
 }
 
-/// Request with the options of started servers. Options that correspond to a plan key come before the keys of `--set`,
-/// which win.
+/// Puts options that correspond to a plan key before the keys of `--set`, which win.
+fn put_first(request: &mut Request, options: impl IntoIterator<Item = Setting>) {
+    request.settings.splice(0..0, options);
+}
+
+/// Request with the options of started servers, before the keys of `--set`.
 fn starting(start: &StartArguments) -> Request {
     let cache = start.cache.map(|cache| cache.to_string());
     let options = [
@@ -251,10 +254,10 @@ fn starting(start: &StartArguments) -> Request {
         keys_of("server.cache", cache),
         keys_of("server.encryption", start.tls.then_some("server")),
         keys_of("server.auth", start.auth.then_some(true)),
+        keys_of("server.placement", start.placement.as_deref()),
     ];
     let typed = start.settings.iter();
     let typed = typed.map(|(key, text)| Setting::from_text(key, text));
-    let placement = keys_of("server.placement", start.placement.as_deref());
     Request {
         embedded_server: start.embedded_server.clone(),
         data_dir: start.data_dir.clone(),
@@ -264,7 +267,7 @@ fn starting(start: &StartArguments) -> Request {
             mongod: start.mongod.clone(),
             ..Overrides::default()
         },
-        settings: options.into_iter().flatten().chain(typed).chain(placement).collect(),
+        settings: options.into_iter().flatten().chain(typed).collect(),
         ..Request::default()
     }
 }
@@ -330,21 +333,26 @@ mod tests {
     }
 
     #[test]
-    fn options_with_own_fields_override_keys() {
+    fn set_overrides_options_in_any_order() {
         let plan = task(&[
             "--set",
             "client.clients=3",
             "--set",
-            "client.batch=5",
+            "phases.warmup=2s",
             "--clients",
             "4",
+            "--batch",
+            "5",
+            "--warmup",
+            "1s",
             "--rps",
             "eth0=0-3",
             "--exporter",
             "http://h:1/m",
         ])
         .plan;
-        assert_eq!((plan.client.clients, plan.client.batch), (4, 5));
+        assert_eq!((plan.client.clients, plan.client.batch), (3, 5));
+        assert_eq!(plan.phases.warmup.0, std::time::Duration::from_secs(2));
         let card = plan.server.receive_packet_steering.as_deref();
         assert_eq!(card, Some("eth0=0-3"));
         assert_eq!(plan.observe.exporters[0].name, "exporter-1");

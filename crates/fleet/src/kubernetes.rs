@@ -114,7 +114,8 @@ pub fn render(plan: &Plan, options: &RenderOptions<'_>) -> Result<Vec<Manifest>,
         watch_run: &watch_run(options.run, options.start),
     };
     let mut files = vec![
-        ("namespace.yaml", vec![namespace(&input)]),
+        // `kubectl apply -f DIR` applies files in the order of their names.
+        ("00-namespace.yaml", vec![namespace(&input)]),
         ("redis.yaml", redis::objects(&input)),
         ("clients.yaml", clients::objects(&input)),
     ];

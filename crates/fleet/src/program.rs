@@ -4,7 +4,7 @@ use dyno_engine::Cancel;
 use dyno_engine::{Error, Kind, OrFault};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,10 +92,14 @@ impl Reader {
         let kept = Arc::clone(&bytes);
         let thread = thread::spawn(move || {
             let mut piece = [0; 1 << 14];
-            let mut stream = stream.map(|stream| stream.take(MOST_BYTES));
-            // Keep what was read before an error.
-            while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece))
-            {
+            let Some(mut stream) = stream.map(|stream| stream.take(MOST_BYTES)) else { return };
+            loop {
+                let length = match stream.read(&mut piece) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    // Keep what was read before an error.
+                    Ok(0) | Err(_) => return,
+                    Ok(length) => length,
+                };
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(&piece[..length]);
             }

@@ -1,7 +1,7 @@
 //! The least disk space and time of an index build, as a warning before an experiment that takes all night.
 
-use dyno_plan::index_build::{IndexBuildPlan, Layout};
-use dyno_plan::model::Plan;
+use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy};
+use dyno_plan::model::{Plan, ServerKind};
 use dyno_plan::topology::Topology;
 use dyno_record::quantity::Quantity;
 
@@ -10,11 +10,13 @@ const LOADED_PER_S: f64 = 20_000.0;
 /// Bytes per second that a server reads in order: limited by a hard disk, or by an index build on one CPU.
 const IN_ORDER_BYTES_PER_S: f64 = 100e6;
 
-/// The least that an index build needs. Random reads, remedies and unused space in files come on top.
+/// The least that an index build needs, without random reads, the time of a remedy, and unused space in files.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Estimate {
     /// Documents of the largest configuration, uncompressed; its data is removed before the next one.
     pub(crate) bytes: u64,
+    /// The same with all copies during a remedy.
+    pub(crate) bytes_with_remedy: u64,
     /// Number of index builds on all configurations.
     builds: u32,
     duration_s: f64,
@@ -30,14 +32,17 @@ impl Estimate {
         let documents_bytes = plan.data.records.saturating_mul(build.mean_document_bytes());
         let copies = topologies.iter().map(Topology::copies).max().unwrap_or(1);
         let stages = 1 + u32::from(build.remedy.is_some());
-        // Each build without a trace has one with a trace beside it.
+        // Each build without a trace is paired with a traced one.
         let builds = topologies.len() as u32 * stages * (2 * build.untraced_builds()).max(1);
         // Each configuration also reads its documents once for their hash.
         let reads = builds as usize + topologies.len();
         let load_s = topologies.len() as f64 * plan.data.records as f64 / LOADED_PER_S;
         let read_s = reads as f64 * documents_bytes as f64 / IN_ORDER_BYTES_PER_S;
+        let bytes = documents_bytes.saturating_mul(copies.into());
         Some(Estimate {
-            bytes: documents_bytes.saturating_mul(copies.into()),
+            bytes,
+            bytes_with_remedy: bytes
+                .saturating_mul(1 + remedy_copies(build.remedy, plan.server.kind)),
             builds,
             duration_s: load_s + read_s,
         })
@@ -57,10 +62,21 @@ impl Estimate {
     }
 }
 
+/// Most copies of the documents that a remedy makes.
+fn remedy_copies(remedy: Option<Remedy>, server: ServerKind) -> u64 {
+    match remedy {
+        None | Some(Remedy::Compact) => 0,
+        // This server renames by another copy, and logs every copy (decision 008).
+        Some(_) if server == ServerKind::Embedded => 23,
+        Some(Remedy::Rewrite | Remedy::NaturalCopy) => 1,
+        Some(Remedy::Dump) => 2,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::index_build::{Remedy, Start};
+    use dyno_plan::index_build::Start;
 
     /// 20 million documents, 60 GiB.
     fn of(change: impl FnOnce(&mut IndexBuildPlan)) -> Option<Estimate> {
@@ -84,6 +100,26 @@ mod tests {
         let set = of(|build| build.topologies = vec!["replica-set=3".into()]);
         assert_eq!(set.expect("an estimate").bytes, 3 * found.bytes, "each member has all");
         assert_eq!(of(|build| build.layout = Layout::Existing), None);
+    }
+
+    #[test]
+    fn remedies_need_room_for_their_copies() {
+        use ServerKind::{Embedded, Mongod};
+        for (remedy, server, copies) in [
+            (None, Embedded, 0),
+            (Some(Remedy::Compact), Embedded, 0),
+            (Some(Remedy::Rewrite), Embedded, 23),
+            (Some(Remedy::Rewrite), Mongod, 1),
+            (Some(Remedy::NaturalCopy), Mongod, 1),
+            (Some(Remedy::Dump), Mongod, 2),
+        ] {
+            assert_eq!(remedy_copies(remedy, server), copies, "{remedy:?} {server:?}");
+            let mut plan = dyno_plan::builtin::INDEX_BUILDS.find("ordered").expect("built in");
+            plan.server.kind = server;
+            let build = IndexBuildPlan { remedy, ..Default::default() };
+            let found = Estimate::of(&plan, &build).expect("an estimate");
+            assert_eq!(found.bytes_with_remedy, (1 + copies) * found.bytes, "{remedy:?}");
+        }
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint("choose another `--out`"))
 }
 
-/// Prints the least space and time, and refuses documents that do not fit.
+/// Prints the least space and time, refuses documents that do not fit, and warns of a remedy whose copies may not fit.
 fn check_room(
     plan: &Plan,
     build: &IndexBuildPlan,
@@ -102,17 +102,23 @@ fn check_room(
     let data = server.data_dir.as_deref().map(Path::new);
     let folder = data.or(out).unwrap_or(Path::new("."));
     let free = dyno_observe::environment::free_bytes(folder);
-    let Some(free) = free.filter(|free| estimate.bytes > *free) else {
+    let Some(free) = free.filter(|free| estimate.bytes_with_remedy > *free) else {
         return Ok(());
     };
+    let (what, bytes) = if estimate.bytes > free {
+        ("the uncompressed documents need", estimate.bytes)
+    } else {
+        let what = "the uncompressed documents with all copies of the remedy need up to";
+        (what, estimate.bytes_with_remedy)
+    };
     let text = format!(
-        "the uncompressed documents need {}, but `{}` has {} free",
-        Quantity::bytes(estimate.bytes),
+        "{what} {}, but `{}` has {} free",
+        Quantity::bytes(bytes),
         folder.display(),
         Quantity::bytes(free)
     );
     // A compressed collection may fit.
-    if server.block_compressor.as_deref() != Some("none") {
+    if estimate.bytes <= free || server.block_compressor.as_deref() != Some("none") {
         context.warning(text);
         return Ok(());
     }

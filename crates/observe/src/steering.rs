@@ -60,8 +60,8 @@ impl SteeringError {
     }
 }
 
-/// Actions that steer the packets of `eth0`, one per receive queue in their order, to all online CPUs, or `eth0=0-3`. Changes nothing.
-/// `root` is `/`, or a file tree that stands for a machine.
+/// Actions that steer the packets of `eth0`, one per receive queue in their order, to all online CPUs, or of `eth0=0-3` to these.
+/// Changes nothing. `root` is `/`, or a file tree that stands for a machine.
 ///
 /// # Errors
 /// [`SteeringError`].

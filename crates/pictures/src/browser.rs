@@ -48,7 +48,7 @@ impl<'a> Figure<'a> {
                 let panels = chart.panels.iter().map(|panel| panel.label.as_str());
                 Some(plain(&chart.id, &chart.title, panels.collect()))
             }
-            Chart::Rows(_) | Chart::Picture(_) => None,
+            Chart::Rows(_) => None,
         }
     }
 }

@@ -37,8 +37,6 @@ pub fn pictures(page: &Page) -> Result<Vec<Picture>, PictureError> {
             Chart::Plot(chart) => (&chart.title, drawn.next()),
             Chart::Density(chart) => (&chart.title, drawn.next()),
             Chart::Scatter(chart) => (&chart.title, drawn.next()),
-            // It is drawn for the styles of a page.
-            Chart::Picture(_) => continue,
         };
         let svg = svg.ok_or_else(|| PictureError::Script(format!("`{title}` is missing")))?;
         let name = format!("{:02}-{}", pictures.len() + 1, slug(title));

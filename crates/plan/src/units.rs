@@ -312,7 +312,11 @@ where
 {
     let text = match Value::deserialize(deserializer)? {
         Value::String(text) => text,
-        Value::Number(number) => number.to_string(),
+        // The text of a `Number` may have an exponent, and the text of a float does not.
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => float.to_string(),
+            None => number.to_string(),
+        },
         other => return Err(D::Error::custom(format!("`{other}` is not {expected}"))),
     };
     text.parse().map_err(D::Error::custom)
@@ -536,6 +540,10 @@ mod tests {
         for text in ["bytes = '1KiB'\nspan = '500ms'", "bytes = 1024\nspan = 0.5"] {
             assert_eq!(toml::from_str::<Holder>(text).unwrap(), expected);
         }
+        let small = toml::from_str::<Holder>("bytes = 1e16\nspan = 0.000005").unwrap();
+        let expected_small =
+            Holder { bytes: Bytes(10_000_000_000_000_000), span: Span(Duration::from_micros(5)) };
+        assert_eq!(small, expected_small);
         assert_eq!(toml::to_string(&expected).unwrap(), "bytes = \"1KiB\"\nspan = \"500ms\"\n");
         let error = toml::from_str::<Holder>("bytes = -5\nspan = 1").unwrap_err().to_string();
         assert!(error.contains("`-5`"), "{error}");

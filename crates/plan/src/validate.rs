@@ -166,8 +166,9 @@ fn check_keys(problems: &mut Problems, plan: &Plan) {
 fn check_access(problems: &mut Problems, plan: &Plan) {
     let access = &plan.access;
     let (least, most) = (access.min_scan_length, access.max_scan_length);
-    problems.require("access.min_scan_length", (1..=most).contains(&least), || {
-        format!("is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
+    let lengths = ["access.min_scan_length", "access.max_scan_length"];
+    problems.require(lengths, (1..=most).contains(&least), || {
+        format!("`access.min_scan_length` is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
     });
     problems.require(
         "access.read_all_fields_by_name",
@@ -195,8 +196,9 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
     let client = &plan.client;
     problems.within("client.clients", client.clients, 1..=100_000);
     let (threads, clients) = (client.threads, client.clients);
-    problems.require("client.threads", (1..=clients.max(1)).contains(&threads), || {
-        format!("is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
+    let counts = ["client.threads", "client.clients"];
+    problems.require(counts, (1..=clients.max(1)).contains(&threads), || {
+        format!("`client.threads` is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
     });
     problems.within("client.batch", client.batch, 1..=BATCH);
     problems.require("client.load_clients", client.load_clients != Some(0), "must be at least 1");
@@ -472,7 +474,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 54] = [
+        let cases: [(&str, Change); 58] = [
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -589,11 +591,23 @@ mod tests {
             ("min_bytes", |p| {
                 p.data.field_length = FieldLength::Uniform { min_bytes: 2, max_bytes: 1 }
             }),
+            ("a positive weight", |p| {
+                p.data.field_length = FieldLength::Histogram { block_bytes: 10, weights: vec![0] };
+            }),
             ("weight", |p| p.operations = Default::default()),
             ("operations.read", |p| p.operations.read = -1.0),
             ("keys.exponent", |p| p.keys = KeyDistribution::Zipfian { exponent: 0.0 }),
             ("hot_data_ratio", |p| {
                 p.keys = KeyDistribution::Hotspot { hot_data_ratio: 0.0, hot_operation_ratio: 0.5 };
+            }),
+            ("keys.hot_operation_ratio", |p| {
+                p.keys = KeyDistribution::Hotspot { hot_data_ratio: 0.5, hot_operation_ratio: 1.5 };
+            }),
+            ("keys.percentile", |p| {
+                p.keys = KeyDistribution::Exponential { percentile: 100.0, data_ratio: 0.5 };
+            }),
+            ("keys.data_ratio", |p| {
+                p.keys = KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.0 };
             }),
             ("min_scan_length", |p| p.access.min_scan_length = 0),
             ("`access.scan_along` is `indexes`", |p| {

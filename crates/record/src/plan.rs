@@ -87,23 +87,74 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::builtin;
+    use dyno_plan::model::{Plan, ThinkTime};
+    use dyno_plan::units::Span;
+    use dyno_plan::{builtin, file};
     use serde_json::json;
+
+    #[track_caller]
+    fn assert_is_read(plan: &Plan) {
+        let read = RecordedPlan::new(&file::recorded(plan));
+        let name = &plan.name;
+        assert_eq!(read.description.as_ref(), Some(&plan.description), "{name}");
+        assert_eq!(read.server.as_ref(), Some(&plan.server), "{name}");
+        assert_eq!(read.data.as_ref(), Some(&plan.data), "{name}");
+        assert_eq!(read.operations["read"], plan.operations.read, "{name}");
+        assert_eq!(read.keys.as_ref(), Some(&plan.keys), "{name}");
+        assert_eq!(read.client.as_ref(), Some(&plan.client), "{name}");
+        assert_eq!(read.schedule.as_ref(), Some(&plan.schedule), "{name}");
+        assert_eq!(read.phases.as_ref(), Some(&plan.phases), "{name}");
+        assert_eq!(read.observe.as_ref(), Some(&plan.observe), "{name}");
+        assert_eq!(read.index_build, plan.index_build, "{name}");
+    }
 
     #[test]
     fn built_in_plans_are_read_from_their_records() {
-        for plan in builtin::names().filter_map(builtin::find) {
-            let read = RecordedPlan::new(&serde_json::to_value(&plan).unwrap());
-            let name = &plan.name;
-            assert_eq!(read.description.as_ref(), Some(&plan.description), "{name}");
-            assert_eq!(read.server.as_ref(), Some(&plan.server), "{name}");
-            assert_eq!(read.data.as_ref(), Some(&plan.data), "{name}");
-            assert_eq!(read.operations["read"], plan.operations.read, "{name}");
-            assert_eq!(read.keys.as_ref(), Some(&plan.keys), "{name}");
-            assert_eq!(read.client.as_ref(), Some(&plan.client), "{name}");
-            assert_eq!(read.schedule.as_ref(), Some(&plan.schedule), "{name}");
-            assert_eq!(read.phases.as_ref(), Some(&plan.phases), "{name}");
-            assert_eq!(read.observe.as_ref(), Some(&plan.observe), "{name}");
+        for plans in [&builtin::LOADS, &builtin::INDEX_BUILDS, &builtin::TAILS] {
+            for name in plans.names() {
+                assert_is_read(&plans.find(name).expect("it is listed"));
+            }
+        }
+    }
+
+    #[test]
+    fn every_variant_is_read_from_its_record() {
+        let mut plan = builtin::find("a").expect("it is listed");
+        let (rate_per_s, max_start_delay) = (500.5, Span::from_secs(3));
+        for schedule in [
+            Schedule::Closed {},
+            Schedule::Constant { rate_per_s, max_start_delay },
+            Schedule::Poisson { rate_per_s, max_start_delay },
+            Schedule::Throttled { rate_per_s },
+        ] {
+            plan.schedule = schedule;
+            assert_is_read(&plan);
+        }
+        for keys in [
+            KeyDistribution::Uniform {},
+            KeyDistribution::ScrambledZipfian {},
+            KeyDistribution::Zipfian { exponent: 0.9 },
+            KeyDistribution::Latest {},
+            KeyDistribution::Hotspot { hot_data_ratio: 0.2, hot_operation_ratio: 0.8 },
+            KeyDistribution::Sequential {},
+            KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.1 },
+        ] {
+            plan.keys = keys;
+            assert_is_read(&plan);
+        }
+        for field_length in [
+            FieldLength::Constant { bytes: 7 },
+            FieldLength::Uniform { min_bytes: 1, max_bytes: 9 },
+            FieldLength::Zipfian { min_bytes: 1, max_bytes: 9 },
+            FieldLength::Histogram { block_bytes: 10, weights: vec![1, 0, 2] },
+        ] {
+            plan.data.field_length = field_length;
+            assert_is_read(&plan);
+        }
+        plan.client.think_time = Some(Span::from_secs(5));
+        for distribution in [None, Some(ThinkTime::Constant), Some(ThinkTime::Exponential)] {
+            plan.client.think_time_distribution = distribution;
+            assert_is_read(&plan);
         }
     }
 

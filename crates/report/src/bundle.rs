@@ -41,7 +41,7 @@ pub fn chart_data(page: &Page) -> Result<String, ReportError> {
             Chart::Plot(plot) => data.plots.push(plot),
             Chart::Density(density) => data.densities.push(density),
             Chart::Scatter(scatter) => data.scatters.push(scatter),
-            Chart::Time(_) | Chart::Rows(_) | Chart::Picture(_) => {}
+            Chart::Time(_) | Chart::Rows(_) => {}
         }
     }
     Ok(serde_json::to_string(&data)?)

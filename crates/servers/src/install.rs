@@ -139,6 +139,7 @@ impl Installer<'_> {
         };
         make_executable(&program)?;
         let says = staging.ask(&program)?;
+        staging.check_router(&says)?;
         let sha256 = hash_of(&program)?;
         let source = format!("`{}`", file.display());
         let name = name_of(&says);
@@ -374,6 +375,26 @@ impl Staging {
     fn ask(&self, program: &Path) -> Result<Program, InstallError> {
         program_version(ServerProgram::Mongod, program)
             .map_err(|error| InstallError::Server(Box::new(error)))
+    }
+
+    /// Checks that a router next to the server, if there is one, has the same version.
+    fn check_router(&self, server: &Program) -> Result<(), InstallError> {
+        let router = self.program(ServerProgram::Mongos);
+        if !router.is_file() {
+            return Ok(());
+        }
+        make_executable(&router)?;
+        let says = program_version(ServerProgram::Mongos, &router)
+            .map_err(|error| InstallError::Server(Box::new(error)))?;
+        if says.version == server.version {
+            Ok(())
+        } else {
+            Err(InstallError::Other {
+                what: "a version that differs from the accompanying `mongos`:",
+                found: server.version.clone(),
+                expected: says.version,
+            })
+        }
     }
 }
 

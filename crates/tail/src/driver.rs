@@ -1,6 +1,6 @@
 //! Finds the available drivers: folders with an executable `run`, which report their capabilities.
 
-use crate::error::TailError;
+use crate::error::{TailError, with_hint};
 use dyno_engine::{Cancel, Error, Kind};
 use dyno_fleet::program::{self, Call};
 use dyno_plan::uri::redact;
@@ -103,7 +103,7 @@ pub fn find(
         let version = match ask(&run, cancel) {
             Ok(answer) => understand(&answer),
             Err(error) if error.kind == Kind::Interrupted => return Err(TailError::Interrupted),
-            Err(error) => Err(error.reason()),
+            Err(error) => Err(with_hint(&error)),
         };
         match version.and_then(|version| of_version(&name, version)) {
             Ok(version) => {
@@ -273,6 +273,17 @@ mod tests {
         std::fs::write(&run, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
         folder
+    }
+
+    #[test]
+    fn driver_that_cannot_be_started_gets_a_hint() {
+        let folder = only_driver("");
+        let run = folder.path().join("one/run");
+        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
+        let reason = &found.skipped[0].reason;
+        assert!(reason.starts_with("cannot start `run version`: "), "{reason}");
+        assert!(reason.ends_with("; see `drivers/README.md`"), "{reason}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors of an experiment.
 
+use dyno_engine::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -91,5 +92,13 @@ impl TailError {
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> TailError {
         let path = path.into();
         move |source| TailError::File { path, source }
+    }
+}
+
+/// The reason of an error in one line, with its hint.
+pub(crate) fn with_hint(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}; {hint}", error.reason()),
+        None => error.reason(),
     }
 }

@@ -6,7 +6,7 @@
 //! controller is left clean.
 
 use crate::driver::{self, Driver};
-use crate::error::TailError;
+use crate::error::{TailError, with_hint};
 use crate::resources::{Stats, Units, families};
 use dyno_fleet::clock::{Offset, OffsetEstimator, RoundTrip, realtime_ns};
 use dyno_fleet::program::{self, Call};
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Variable with a program to run instead of `ssh`, with the same arguments.
 pub const SSH_VARIABLE: &str = "DYNO_SSH";
+const SSH_HINT: &str = "install an SSH client";
 /// A connection that is silent for three keep-alive intervals is closed.
 const OPTIONS: [&str; 8] = [
     "-oBatchMode=yes",
@@ -149,8 +150,10 @@ impl Host {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Ctrl-C goes to this program, which then ends remote processes in order.
+            .process_group(0)
             .spawn()
-            .map_err(|error| fault(name, format!("cannot run `ssh`: {error}")))?;
+            .map_err(|error| fault(name, format!("cannot run `ssh`: {error}; {SSH_HINT}")))?;
         let (sender, lines) = channel();
         let output = session.stdout.take();
         std::thread::spawn(move || {
@@ -429,15 +432,9 @@ impl Host {
         to: Stdio,
         limit: Duration,
     ) -> Result<Output, TailError> {
-        let call = Call {
-            name: "ssh",
-            within: limit,
-            input,
-            to,
-            cancel: None,
-            hint: "install an SSH client",
-        };
-        program::output(ssh(&self.name, words)?, call).map_err(|error| self.fault(error.reason()))
+        let call = Call { name: "ssh", within: limit, input, to, cancel: None, hint: SSH_HINT };
+        program::output(ssh(&self.name, words)?, call)
+            .map_err(|error| self.fault(with_hint(&error)))
     }
 }
 
@@ -468,8 +465,6 @@ fn ssh(host: &str, words: &[&OsStr]) -> Result<Command, TailError> {
     let mut command = Command::new(program);
     let line = format!("exec {}", quoted(words)?);
     command.args(OPTIONS).arg(host).arg("--").arg(line);
-    // Ctrl-C goes to this program, which then ends remote processes in order.
-    command.process_group(0);
     Ok(command)
 }
 

@@ -1,5 +1,6 @@
-//! Test infrastructure for all crates: a real `mongod`, the embedded server, a fake `mongod` for deployments, simulated queues for the analysis, and tables of findings. It is never part of the
-//! product, so it is the only library that may read the environment.
+//! Test infrastructure for all crates: a real `mongod`, the embedded server, a fake `mongod` for deployments, simulated queues for
+//! the analysis, and tables of findings. It is never part of the product, so it is the only library that may read the
+//! environment.
 //!
 //! If a server is not installed, the test is skipped, with a message on standard error and in the file named by
 //! `DYNO_SKIP_LOG`. With `DYNO_REQUIRE_SERVERS=1`, as set by `make test`, a skip is a failure, unless

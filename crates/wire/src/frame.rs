@@ -9,12 +9,15 @@ pub const HEADER_BYTES: usize = 16;
 /// Longest message that servers send or accept.
 pub const MAX_MESSAGE_BYTES: usize = 48_000_000;
 
+/// Flag bit of `OP_MSG`: the message ends with a checksum.
+const FLAG_CHECKSUM_PRESENT: u32 = 1;
 /// Flag bit of `OP_MSG`: another message follows without a request for it.
 pub const FLAG_MORE_TO_COME: u32 = 1 << 1;
 /// Flag bits that a receiver must know, or reject the message.
 const REQUIRED_FLAGS: u32 = 0xffff;
 
 const FLAGS_BYTES: usize = 4;
+const CHECKSUM_BYTES: usize = 4;
 
 /// Supported message types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,14 +175,16 @@ pub struct Sequence<'a> {
     pub documents: &'a [u8],
 }
 
-/// Splits the body of an `OP_MSG` (flags and sections) into its parts. A checksum is refused as an unknown flag: a server
-/// appends one only if the client did.
+/// Splits the body of an `OP_MSG` (flags and sections) into its parts. A checksum is removed without verifying it: TCP has
+/// its own, and TLS finds any change.
 ///
 /// There must be exactly one body section. The documents themselves are not decoded.
 #[inline]
 pub fn message(body: &[u8]) -> Result<Message<'_>, FrameError> {
     let flags = flags(body)?;
-    let sections = &body[FLAGS_BYTES..];
+    let checksum_bytes = if flags & FLAG_CHECKSUM_PRESENT == 0 { 0 } else { CHECKSUM_BYTES };
+    let sections = body.get(FLAGS_BYTES..body.len() - checksum_bytes);
+    let sections = sections.ok_or(FrameError::Truncated { length: body.len() })?;
     let mut document = None;
     let mut count = 0;
     for section in (Sections { rest: sections }) {
@@ -199,7 +204,7 @@ fn flags(body: &[u8]) -> Result<u32, FrameError> {
         return Err(FrameError::Truncated { length: body.len() });
     };
     let flags = flags.cast_unsigned();
-    if flags & REQUIRED_FLAGS & !FLAG_MORE_TO_COME != 0 {
+    if flags & REQUIRED_FLAGS & !(FLAG_CHECKSUM_PRESENT | FLAG_MORE_TO_COME) != 0 {
         return Err(FrameError::Flags { flags });
     }
     Ok(flags)
@@ -378,7 +383,7 @@ mod tests {
 
     #[test]
     fn only_unknown_required_flags_are_refused() {
-        for flags in [1, 4] {
+        for flags in [4, 1 << 15] {
             let bytes = with_flags(flags);
             let refused = parse(&bytes).unwrap().unwrap().message();
             assert_eq!(refused, Err(FrameError::Flags { flags }));
@@ -386,6 +391,22 @@ mod tests {
         let bytes = with_flags(1 << 16 | 1 << 30 | FLAG_MORE_TO_COME);
         let message = parse(&bytes).unwrap().unwrap().message().unwrap();
         assert_ne!(message.flags & FLAG_MORE_TO_COME, 0);
+    }
+
+    #[test]
+    fn a_checksum_is_removed() {
+        let mut bytes = with_flags(FLAG_CHECKSUM_PRESENT);
+        bytes[0] += 4;
+        bytes.extend_from_slice(b"\0\x01\xff\0");
+        let frame = parse(&bytes).unwrap().unwrap();
+        assert_eq!(frame.length, bytes.len());
+        let message = frame.message().unwrap();
+        assert_eq!((message.document, message.sequences().count()), (DOCUMENT, 0));
+        for length in 4..8 {
+            let refused = super::message(&frame.body[..length]);
+            assert_eq!(refused, Err(FrameError::Truncated { length }));
+        }
+        assert_eq!(super::message(&frame.body[..8]), Err(FrameError::BodySections { count: 0 }));
     }
 
     #[test]

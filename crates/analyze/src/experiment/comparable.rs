@@ -95,7 +95,7 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     }
     let (settings_a, settings_b) = (machine_settings(a), machine_settings(b));
     for ((what, a), (_, b)) in settings_a.into_iter().zip(settings_b) {
-        // Many machines show few settings, and older records have none: a missing value is not a difference.
+        // Many machines show few settings: a missing value is not a difference.
         if let (Some(a), Some(b)) = (a, b) {
             note(what, a, b, false);
         }

@@ -255,7 +255,7 @@ fn history_ends_with_1_after_a_lasting_loss() {
     series(&bench.path("nightly"), &[(1000, 10), (800, 6)]);
     let arguments = ["history", "nightly", "--picture", "h.svg"];
     let found = bench.dyno(&arguments).expect(1);
-    for shown in ["regression; ", "Warning: Rate changed by −20", "(`010`)"] {
+    for shown in ["regression; ", "Regression: rate changed by −20", "(`010`)"] {
         assert!(found.stdout.contains(shown), "{}", found.stdout);
     }
     let picture = std::fs::read_to_string(bench.path("h.svg")).unwrap();
@@ -305,7 +305,7 @@ fn history_reports_a_loss_even_after_a_small_gain() {
     let bench = Bench::new();
     series(&bench.path("nightly"), &[(1000, 10), (800, 10), (840, 10)]);
     let found = bench.dyno(&["history", "nightly"]).expect(1);
-    for shown in ["Warning: Rate is ", "−16.2 %"] {
+    for shown in ["Regression: rate is ", "−16.2 %"] {
         assert!(found.stdout.contains(shown), "{}", found.stdout);
     }
     let json = ["history", "nightly", "--format", "json"];
@@ -316,7 +316,7 @@ fn history_reports_a_loss_even_after_a_small_gain() {
     let last = rate["changes"].as_array().unwrap().last().unwrap();
     let gain = last["change_ratio"].as_f64().unwrap();
     assert!(gain > 0.0, "{rate}");
-    // The gain is a separate finding, without a warning.
+    // The gain is a separate finding, without the prefix.
     let is_gain = |line: &str| line.contains(". Rate changed by +");
     assert!(found.stdout.lines().any(is_gain), "{}", found.stdout);
 }

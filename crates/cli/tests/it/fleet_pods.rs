@@ -170,7 +170,7 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
         "redis.yaml",
         "network.yaml",
         "dyno-redis",
-        "namespace.yaml",
+        "00-namespace.yaml",
     ];
     assert_eq!(deleted, expected);
     assert_eq!(names(&bench.path("logs")), ["client.log", "redis.log", "server.log"]);
@@ -293,7 +293,7 @@ fn pods_load_an_existing_server() {
         .filter_map(|call| call.split(" -f ").nth(1))
         .map(|path| path.rsplit('/').next().unwrap().to_owned())
         .collect();
-    let expected = ["namespace.yaml", "-", "network.yaml", "redis.yaml", "clients.yaml"];
+    let expected = ["00-namespace.yaml", "-", "network.yaml", "redis.yaml", "clients.yaml"];
     assert_eq!(applied, expected, "no server is started");
     let calls = calls(&bench);
     let of_servers = |call: &&String| call.contains("servers.yaml");
@@ -460,6 +460,6 @@ fn failed_rollout_is_reported_and_manifests_are_deleted() {
     let ended = Finished::from(run(&bench, &[])).expect(3);
     ended.says("`deployment/dyno-redis`").says("no node has room");
     let calls = calls(&bench);
-    assert!(calls.last().unwrap().contains("namespace.yaml"), "{calls:?}");
+    assert!(calls.last().unwrap().contains("00-namespace.yaml"), "{calls:?}");
     assert!(!bench.path("pods").exists());
 }

@@ -88,13 +88,13 @@ fn says(program: &str, version: &str) -> String {
     format!("echo '{program} version v{version}'")
 }
 
-/// An archive in MongoDB's published form.
-fn archive(machine: &Machine, version: &str) -> String {
+/// An archive in MongoDB's published form, with a router that may have another version.
+fn archive(machine: &Machine, version: &str, router: &str) -> String {
     let top = format!("mongodb-linux-x86_64-ubuntu2204-{version}");
     let bin = machine.bench.path("packed").join(&top).join("bin");
     fs::create_dir_all(&bin).unwrap();
     script(&bin.join("mongod"), &says("db", version));
-    script(&bin.join("mongos"), &says("mongos", version));
+    script(&bin.join("mongos"), &says("mongos", router));
     script(&bin.join("install_compass"), "exit 1");
     pack(machine, &[&top])
 }
@@ -202,7 +202,7 @@ fn an_interrupted_installation_removes_what_it_made() {
 #[test]
 fn archives_and_programs_are_installed_listed_used_and_removed() {
     let machine = Machine::new().has("tar").has("gzip");
-    let file = archive(&machine, "8.0.4");
+    let file = archive(&machine, "8.0.4", "8.0.4");
     let wrong = "0".repeat(64);
     machine.install(&["--from", &file, "--sha256", &wrong]).expect(3).says("expected 0000");
     assert_eq!(machine.installed(), [""; 0]);
@@ -261,6 +261,7 @@ fn files_that_are_not_servers_are_refused_and_leave_nothing() {
     refused("/bin/sh", "`--version`");
     let old = machine.program("4.2.25");
     refused(&old, "4.4");
+    refused(&archive(&machine, "8.0.4", "8.0.3"), "`8.0.3`");
     let outside = machine.bench.path("outside");
     let packed = machine.bench.path("packed/m");
     fs::create_dir_all(packed.join("bin")).unwrap();

@@ -353,10 +353,8 @@ fn keep_to_time(
             let start_s = options.start_s.filter(|_| !runner.is_remote());
             let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
             let left_s = end_s - clock.spent_s();
-            // An older record has one number for all candidates, including the earlier ones.
-            let before = options.confirmation_pairs.last().copied();
-            let before = before.or(options.max_pairs).unwrap_or(LEAST_PAIRS as u32);
-            options.confirmation_pairs.resize(next.before, before);
+            // After an interruption, the candidate gets the pairs that fit now.
+            options.confirmation_pairs.truncate(next.before);
             options.confirmation_pairs.push(next.pairs_in(left_s, pair_s));
             is_changed = true;
         }
@@ -473,7 +471,7 @@ fn knobs_of_each(
     let folders = runner.data_folders();
     selection.sift(|knob| {
         knobs::resolve_parameter(knob, &found, durability, &mut partly, near)?;
-        knobs::resolve_checkpoints(knob, is_unjournaled, durability)?;
+        knobs::resolve_checkpoints(knob, is_unjournaled, durability, &mut partly)?;
         knobs::resolve_host(knob, &folders)
     });
     selection.left_out.extend(partly);

@@ -321,12 +321,13 @@ fn interface_of(address: IpAddr) -> Option<String> {
 /// # Errors
 /// See above.
 pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
-    steering_of(plan, Path::new("/"))?;
+    let steering = steering_of(plan, Path::new("/"))?;
     let named = named_folders(plan);
     // Otherwise the data folder is known only once the run has a folder or its storage.
     let of_disk = wanted(plan, true).into_iter().filter(|_| !named.is_empty());
     let all: Vec<_> = wanted(plan, false).into_iter().chain(of_disk).collect();
-    for (_, action) in writes(&all, &named, Path::new("/"))? {
+    let settings = writes(&all, &named, Path::new("/"))?;
+    for (_, action) in settings.into_iter().chain(steering) {
         if let Action::Write { path, .. } = action {
             may_write(&path)?;
         }

@@ -155,7 +155,7 @@ impl Cluster {
         )?;
         if found.trim().is_empty() {
             self.made_namespace = true;
-            self.apply("namespace.yaml", by)?;
+            self.apply("00-namespace.yaml", by)?;
         } else {
             let job = format!("job/{JOB}");
             let other = self.kubectl(&["get", &job, "--ignore-not-found", "-o", "name"], "", by)?;
@@ -291,7 +291,7 @@ impl Cluster {
         let words = [&["delete", "secret"], &secrets[..], &["--ignore-not-found"]].concat();
         results.push(self.kubectl(&words, "", None).map(drop));
         if self.made_namespace {
-            results.push(self.delete("namespace.yaml", None));
+            results.push(self.delete("00-namespace.yaml", None));
         }
         for error in results.into_iter().filter_map(Result::err) {
             context.warning(format!("{error:#}"));

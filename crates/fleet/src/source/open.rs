@@ -410,8 +410,8 @@ fn read_back(seen: Vec<StartedServers>, started: &mut [StartedServer], changed: 
     changed.clear();
     for (host, one) in seen.into_iter().enumerate() {
         let mut of_host = started.iter_mut().filter(|one| one.host == host);
-        // The settings are recorded with the host's first server.
-        if let Some(first) = of_host.next() {
+        // The settings are recorded with the host's first server. A lost agent reports none.
+        if let Some(first) = of_host.next().filter(|_| !one.host_settings.is_empty()) {
             first.host_settings = one.host_settings;
         }
         changed.extend(one.caveats);
@@ -496,23 +496,25 @@ mod tests {
             host_settings: value.map(setting).into_iter().collect(),
             data_storage: Vec::new(),
         };
-        // Two hosts; the first has two servers.
-        let mut started = [server(0, Some(0)), server(0, None), server(1, Some(0))];
+        // Three hosts; the first has two servers, and the agent of the last is lost.
+        let mut started =
+            [server(0, Some(0)), server(0, None), server(1, Some(0)), server(2, Some(0))];
         let caveat = Caveat::of_run(CaveatKind::Fleet, Statement::new("changed"));
         let looks = || {
-            [1, 2].map(|value| StartedServers {
+            let seen = [1, 2].map(|value| StartedServers {
                 host_settings: vec![setting(value)],
                 caveats: (value == 2).then(|| caveat.clone()).into_iter().collect(),
                 ..StartedServers::default()
-            })
+            });
+            seen.into_iter().chain([StartedServers::default()]).collect::<Vec<_>>()
         };
         let mut changed = Vec::new();
         for run in 1..=3 {
-            read_back(looks().into(), &mut started, &mut changed);
+            read_back(looks(), &mut started, &mut changed);
             assert_eq!(changed, std::slice::from_ref(&caveat), "run {run} on the same servers");
         }
         let found = started.map(|server| server.host_settings);
-        assert_eq!(found, [vec![setting(1)], Vec::new(), vec![setting(2)]]);
+        assert_eq!(found, [vec![setting(1)], Vec::new(), vec![setting(2)], vec![setting(0)]]);
     }
 
     #[test]

@@ -172,10 +172,8 @@ impl FleetRun<'_, '_> {
         }
         let start = clients(self.open)?.start(self.step, self.fleet.start_lead.0)?;
         self.set_base(&start);
-        let until = match self.step {
-            Step::Load => Some(Instant::now() + self.fleet.load_within.0),
-            _ => None,
-        };
+        let within = self.most_time();
+        let until = within.and_then(|within| Instant::now().checked_add(within));
         let mut checked = Instant::now();
         while !self.is_over() {
             if self.is_stopped() {
@@ -184,12 +182,9 @@ impl FleetRun<'_, '_> {
             if until.is_some_and(|until| Instant::now() >= until) {
                 let waiting = self.waiting();
                 self.cancel("the time limit has passed")?;
-                return Err(FleetError::Late {
-                    step: "done with loading".into(),
-                    within: self.fleet.load_within.0,
-                    waiting,
-                }
-                .into());
+                let (step, within) =
+                    (format!("done with {}", self.step), within.unwrap_or_default());
+                return Err(FleetError::Late { step, within, waiting }.into());
             }
             let event = clients(self.open)?.next(LOOK_EVERY)?;
             if let Some(event) = event {
@@ -201,6 +196,17 @@ impl FleetRun<'_, '_> {
             }
         }
         self.judge()
+    }
+
+    /// Longest time until all agents are done; `None` for a run that ends by its operations.
+    fn most_time(&self) -> Option<Duration> {
+        if self.step == Step::Load {
+            return Some(self.fleet.load_within.0);
+        }
+        let plan = self.phases.plan;
+        let phases = plan.phases.warmup.0.saturating_add(plan.phases.duration?.0);
+        let late = self.fleet.start_lead.0 + plan.client.give_up.0 + HANGING;
+        Some(phases.saturating_add(late))
     }
 
     /// Waits until all agents are ready; `false` if the run was stopped.

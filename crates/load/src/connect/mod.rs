@@ -371,14 +371,23 @@ impl Inner {
 
     /// Asks all hosts in parallel, so that a dead one does not delay the others.
     fn ask(&self, hosts: Vec<Host>) -> Vec<Probe> {
-        let probe = |host: Host| Probe { answer: self.probe(&host), host };
         std::thread::scope(|scope| {
-            let asked: Vec<_> =
-                hosts.into_iter().map(|host| scope.spawn(move || probe(host))).collect();
-            let answer = |thread: ScopedJoinHandle<'_, Probe>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let ask = |host: Host| {
+                let asked = host.clone();
+                let thread = std::thread::Builder::new();
+                (host, thread.spawn_scoped(scope, move || self.probe(&asked)))
             };
-            asked.into_iter().map(answer).collect()
+            let asked: Vec<_> = hosts.into_iter().map(ask).collect();
+            let answered = asked.into_iter().map(|(host, thread)| {
+                let answer = match thread.map(ScopedJoinHandle::join) {
+                    Ok(Ok(answer)) => answer,
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    // The machine does not allow more threads.
+                    Err(_) => self.probe(&host),
+                };
+                Probe { host, answer }
+            });
+            answered.collect()
         })
     }
 

@@ -40,7 +40,11 @@ impl ShareTable {
     pub fn observe(&self, document: u64) {
         let index = document.saturating_sub(self.first);
         let Some(chunk) = self.chunks.get((index >> CHUNK_BITS) as usize) else {
-            return self.has_uncounted.store(true, Relaxed);
+            // All workers read this cache line: write it once only.
+            if !self.has_uncounted.load(Relaxed) {
+                self.has_uncounted.store(true, Relaxed);
+            }
+            return;
         };
         let chunk = chunk.get_or_init(|| (0..1 << CHUNK_BITS).map(|_| AtomicU64::new(0)).collect());
         chunk[(index & ((1 << CHUNK_BITS) - 1)) as usize].fetch_add(1, Relaxed);

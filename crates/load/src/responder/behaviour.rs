@@ -1,5 +1,6 @@
 //! Configuration of a responder, and its validation.
 
+use super::parameters::is_reserved;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
@@ -136,7 +137,7 @@ pub enum Fault {
 /// A server parameter with a known effect. A new value applies to all commands that arrive later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Letters, digits, `_`, `.` and `-`.
+    /// Letters, digits, `_`, `.` and `-`; not the name of another command argument, such as `comment`.
     pub name: String,
     /// Initial value, later the current one. Integers above 2⁵³ are rounded.
     pub value: f64,
@@ -181,7 +182,7 @@ impl Parameter {
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_plain) {
+        if name.is_empty() || !name.bytes().all(is_plain) || is_reserved(name) {
             return Err(format!("`{name}` cannot be the name of a parameter"));
         }
         match (self.best, self.weight) {
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn possible_parameters_are_accepted() {
-        let plain = Parameter::new("zero", 0.0);
+        let plain = Parameter::new("a.b-c_0", 0.0);
         let free = Parameter {
             best: Some(0.5),
             weight: Some(0.0),
@@ -383,7 +384,9 @@ mod tests {
         let twice = with(vec![Parameter::new("p", 1.0), Parameter::new("p", 2.0)]);
         let error = twice.check().unwrap_err().to_string();
         assert!(error.contains("`p`") && error.contains("twice"), "{error}");
-        let error = with(vec![Parameter::new("$db", 1.0)]).check().unwrap_err();
-        assert!(error.to_string().contains("`$db`"), "{error}");
+        for name in ["", "$db", "a b", "comment", "ok", "setParameter"] {
+            let error = with(vec![Parameter::new(name, 1.0)]).check().unwrap_err();
+            assert!(error.to_string().contains(&format!("`{name}` cannot be")), "{error}");
+        }
     }
 }

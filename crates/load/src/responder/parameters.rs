@@ -25,6 +25,15 @@ const OF_ANY_COMMAND: [&str; 10] = [
     "writeConcern",
 ];
 
+/// Names of other elements of the commands and their replies.
+const OF_PARAMETER_COMMANDS: [&str; 8] =
+    ["getParameter", "setParameter", "help", "was", "ok", "errmsg", "code", "codeName"];
+
+/// Whether a parameter of this name would be confused with other elements of the commands and their replies.
+pub(super) fn is_reserved(name: &str) -> bool {
+    OF_ANY_COMMAND.contains(&name) || OF_PARAMETER_COMMANDS.contains(&name)
+}
+
 /// The parameters with their current values.
 #[derive(Debug)]
 pub(super) struct Parameters(Vec<Parameter>);

@@ -19,10 +19,15 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     problems.within("data.records", data.records, 1..=RECORDS);
     let end = data.insert_start.saturating_add(data.insert_count.unwrap_or(0));
     problems.require_or(
-        "data.insert_start",
+        ["data.insert_start", "data.insert_count", "data.records"],
         end <= data.records && data.insert_start < data.records.max(1),
         "the client's part must lie within the data set",
-        || format!("+ `data.insert_count` is `{end}`, beyond `data.records` = `{}`", data.records),
+        || {
+            format!(
+                "`data.insert_start` + `data.insert_count` is `{end}`, beyond `data.records` = `{}`",
+                data.records
+            )
+        },
     );
     problems.require(
         "data.insert_count",
@@ -30,12 +35,12 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
         "is `0`, but must be at least 1",
     );
     problems.require_or(
-        "data.insert_offset",
+        ["data.insert_offset", "data.insert_step"],
         data.insert_offset < data.insert_step,
         "two clients must not use the same numbers",
         || {
             format!(
-                "is `{}`, but must be below `data.insert_step` = `{}`",
+                "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
                 data.insert_offset, data.insert_step
             )
         },

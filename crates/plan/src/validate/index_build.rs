@@ -23,8 +23,11 @@ pub(super) fn check_index_build(problems: &mut Problems, plan: &Plan) {
         });
     }
     let (shortest, longest) = (build.shortest_string, build.longest_string);
-    problems.require("index_build.shortest_string", (1..=longest).contains(&shortest), || {
-        format!("is {shortest}, but must be 1 to `longest_string`, {longest}")
+    let lengths = ["index_build.shortest_string", "index_build.longest_string"];
+    problems.require(lengths, (1..=longest).contains(&shortest), || {
+        format!(
+            "`index_build.shortest_string` is {shortest}, but must be 1 to `longest_string`, {longest}"
+        )
     });
     problems.require(
         "index_build.longest_string",

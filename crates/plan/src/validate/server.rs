@@ -162,10 +162,10 @@ pub(super) fn check_split(problems: &mut Problems, plan: &Plan) {
 
 fn check_topology(problems: &mut Problems, server: &ServerPlan) {
     problems.require_or(
-        "server.topology",
+        ["server.topology", "server.pairs"],
         server.topology.is_none() || server.pairs == 1,
         "write `pairs=N` as the topology, or remove it",
-        "and `server.pairs` both set the number of servers",
+        "`server.topology` and `server.pairs` both set the number of servers",
     );
     problems.require(
         "server.data_dir",

@@ -67,9 +67,9 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
 
 fn check_axes(problems: &mut Problems, tail: &TailPlan) {
     problems.require(
-        "tail.in_flight",
+        ["tail.in_flight", "tail.pool"],
         !tail.in_flight.is_empty() && !tail.pool.is_empty(),
-        "or `tail.pool` is empty, so nothing would be measured",
+        "`tail.in_flight` or `tail.pool` is empty, so nothing would be measured",
     );
     let bounds: Vec<_> = tail.in_flight.iter().map(|b| TailPlan::bound(b)).collect();
     for (text, bound) in tail.in_flight.iter().zip(&bounds) {

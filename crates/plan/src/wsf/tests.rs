@@ -8,6 +8,7 @@ use crate::host::{FoundServer, HostFacts};
 use crate::model::{Plan, ServerKind};
 use crate::request::Request;
 use crate::resolve::resolve;
+use crate::validate::validate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -450,6 +451,14 @@ fn plan_problems_name_the_parameters_behind_them() {
         assert!(problems[1].message.contains(part), "{}", problems[1]);
     }
     assert_eq!(problems[2].message, "`client.batch` is wrong");
+
+    let settings = applied(&[("INSERT_COUNT", "9"), ("RECORD_COUNT", "5")]);
+    let mut plan = builtin::find("a").unwrap();
+    (plan.data.records, plan.data.insert_count) = (5, Some(9));
+    let mut problems = validate(&plan);
+    settings.explain(&mut problems);
+    let text = format!("{problems:?}");
+    assert!(text.contains("`insertcount` comes from `INSERT_COUNT`"), "{text}");
 }
 
 #[test]

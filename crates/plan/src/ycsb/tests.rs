@@ -322,14 +322,16 @@ fn misspelt_values_are_errors_with_the_nearest_word() {
 
 #[test]
 fn plan_problems_are_reported_with_property_names() {
-    let text = "recordcount=100\noperationcount=10\ninsertstart=50\ninsertcount=51\n";
-    let properties = Properties::parse(text, "mine").unwrap();
-    let problems =
-        resolve(&properties, Phase::Load, false).err().expect("the part is beyond the data");
-    assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].message.contains("`insertstart` + `insertcount`"), "{problems:?}");
-    assert!(problems[0].message.contains("`mine`"), "{problems:?}");
-    assert!(problems[0].line.is_some_and(|line| line == 1 || line == 3), "{problems:?}");
+    for part in ["insertstart=50\ninsertcount=51\n", "insertcount=101\n"] {
+        let text = format!("recordcount=100\noperationcount=10\n{part}");
+        let properties = Properties::parse(&text, "mine").unwrap();
+        let problems =
+            resolve(&properties, Phase::Load, false).err().expect("the part is beyond the data");
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].message.contains("`insertstart` + `insertcount`"), "{problems:?}");
+        assert!(problems[0].message.contains("`mine`"), "{problems:?}");
+        assert!(problems[0].line.is_some_and(|line| line == 1 || line == 3), "{problems:?}");
+    }
 
     let text = problem(&["dataintegrity=true", "fieldlengthdistribution=uniform"]);
     assert!(text.contains("`dataintegrity`") && text.contains("`fieldlength`"), "{text}");

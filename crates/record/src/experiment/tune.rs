@@ -177,9 +177,9 @@ pub struct TuneAnswer {
     pub baseline: Figure,
     /// Standard deviation of a run, as a share.
     pub noise_ratio: f64,
-    /// As a share. If nothing was found, gains of at least this size are ruled out with 95 % confidence: the largest of
+    /// As a share. If there is a candidate, gains of at least this size are ruled out with 95 % confidence: the largest of
     /// the margin, the upper interval ends of all confirmed settings, and the gain that the search does not rule out
-    /// for other settings. Otherwise, the gain that a confirmation would most likely have shown, in four of five cases.
+    /// for other settings. Otherwise, the gain that the comparisons would most likely have shown, in four of five cases.
     pub visible_ratio: f64,
     /// Runs before any change that do not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -219,9 +219,10 @@ impl TuneAnswer {
         of_them.take(most)
     }
 
-    /// Whether gains larger than the margin are ruled out.
+    /// Whether gains larger than the margin are ruled out. Without a candidate, nothing was confirmed.
     pub fn shows(&self, margin_ratio: f64) -> bool {
-        self.was_compared() && self.visible_ratio <= margin_ratio
+        let is_confirmed = self.candidate.is_some() && self.was_compared();
+        is_confirmed && self.visible_ratio <= margin_ratio
     }
 
     /// Whether settings were compared with the original ones: the candidate, if there is one. A candidate that did harm

@@ -1,7 +1,7 @@
 //! The golden run of the current format version can be read and gives the same figures.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p dyno-record --test golden` wrote `tests/golden/v1`. A format that can no longer read
-//! it needs a new version and a new folder, not a new recording.
+//! `UPDATE_GOLDEN=1 cargo test -p dyno-record --test it golden` writes `tests/golden/v1`. From the first release on, a
+//! format that can no longer read it needs a new version and a new folder, not a new recording.
 
 use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus, SCHEMA_VERSION};
 use dyno_record::reader::Run;

@@ -5,7 +5,7 @@ use crate::costs;
 use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::table::{Cell, Table, Tone};
-use crate::page::{Fact, NO_ANSWER, Page, Section, charts_of};
+use crate::page::{Fact, Page, Section, charts_of};
 use crate::render::show;
 use crate::terms::terms;
 use crate::texts::text;
@@ -85,7 +85,7 @@ fn page(comparison: &RunComparison) -> Page {
     });
     let sections = [ratios, costs, differences(comparison)];
     Page {
-        no_answer: if rows.is_empty() { NO_ANSWER } else { "" },
+        no_answer: if rows.is_empty() { "The runs cannot be compared." } else { "" },
         headline: ratios::figures(rows, &[Vec::new(), Vec::new()]),
         sections: sections.into_iter().flatten().collect(),
         method: Page::method_of(facts),

@@ -55,15 +55,21 @@ fn left_out(history: &History) -> Vec<String> {
     history.left_out.iter().map(|what| format!("left out: {what}")).collect()
 }
 
+/// Prefix of a change that leads to exit status 1.
+const REGRESSION: &str = "regression: ";
+
 /// One sentence per change; a warning if it leads to exit status 1.
 fn changes(history: &History) -> Vec<Finding> {
     let mut found = Vec::new();
     for one in &history.statistics {
         for change in &one.changes {
-            let kind = if is_whole_loss(one, change) { "warning" } else { "finding" };
+            let (kind, mark) = match is_whole_loss(one, change) {
+                true => ("warning", REGRESSION),
+                false => ("finding", ""),
+            };
             let run = &history.runs[change.position];
             let text = format!(
-                "{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
+                "{mark}{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
                 one.name,
                 relative_change(change.change_ratio),
                 run.started_at,
@@ -106,7 +112,7 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
     let run = &history.runs[loss.position];
     (!is_whole).then(|| {
         format!(
-            "{} is {} compared with its best level, which it left at {} (`{}`): {} then, {} now",
+            "{REGRESSION}{} is {} compared with its best level, which it left at {} (`{}`): {} then, {} now",
             one.name,
             relative_change(loss.change_ratio),
             run.started_at,
@@ -230,12 +236,12 @@ fn table(history: &History) -> Section {
         .number("number", 80, |(place, _)| place + 1)
         .text("run", |(_, run)| &run.directory);
     for (index, one) in history.statistics.iter().enumerate() {
-        columns = columns.number(&one.name, 100, |(place, run)| {
+        // The rate stays longest on a narrow terminal.
+        columns = columns.number(&one.name, 140 - 10 * index as u8, |(place, run)| {
             let change = one.changes.iter().find(|change| change.position == *place);
             let tone = if change.is_some() { Tone::Strong } else { Tone::Plain };
-            let detail = change.map(|change| relative_change(change.change_ratio));
-            Cell::new(quantity(one)(run.values[index]), tone)
-                .with_detail(detail.map(|change| format!("{change} from here on")))
+            let detail = change.map(|change| relative_change(change.change_ratio).to_string());
+            Cell::new(quantity(one)(run.values[index]), tone).with_detail(detail)
         });
     }
     for kind in kinds(history) {
@@ -243,11 +249,15 @@ fn table(history: &History) -> Section {
             costs::in_short(run.cost(kind), kind, run.currency.as_deref())
         });
     }
+    let has_changes = history.statistics.iter().any(|one| !one.changes.is_empty());
+    let of_details =
+        has_changes.then(|| "A signed share at a figure is its change from here on.".to_owned());
     Section {
         title: "Runs".into(),
         tables: vec![columns.table("Runs")],
-        notes: baseline(history)
+        notes: of_details
             .into_iter()
+            .chain(baseline(history))
             .chain(other_load(history))
             .chain(left_out(history))
             .collect(),

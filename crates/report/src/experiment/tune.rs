@@ -8,8 +8,9 @@ use super::tune_trials;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::page::rows::RowValue;
-use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Chart, Definition, Fact, Figure, Section, charts_of};
+use crate::page::table::{Cell, Table, Tone};
+use crate::page::{Chart, Fact, Figure, Section, charts_of};
+use crate::terms::terms;
 use dyno_record::experiment::{
     Ablation, Experiment, Figure as Value, Figures, Knob, TuneAnswer, TuneGoal, TuneOptions,
     TunePurpose, TuneTrial,
@@ -28,7 +29,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatB
         headline: page.headline(book),
         facts: facts(options, page.knobs, before),
         sections: page.sections(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["tune"]),
     }
 }
 
@@ -147,6 +148,9 @@ impl<'a> TunePage<'a> {
                 let note = match (answer.was_compared(), is_shown) {
                     (false, _) => {
                         "no gain is proven; the settings to be compared did harm".to_owned()
+                    }
+                    _ if answer.candidate.is_none() => {
+                        "no gain is proven; no setting was confirmed".to_owned()
                     }
                     (true, true) => format!("nothing to gain; {seen}"),
                     (true, false) => format!("no gain is proven; {seen}"),
@@ -332,38 +336,29 @@ pub(super) fn to_set(
     ablation: &[Ablation],
     before: impl Fn(&Knob) -> String,
 ) -> Table {
-    let mut columns = vec![
-        Column::text("setting"),
-        Column::number("before", 100),
-        Column::number("set", 200),
-        Column::number("without it", 180),
-        Column::text("how it is set"),
-        Column::text("what it can break"),
-    ];
-    if ablation.is_empty() {
-        columns.remove(3);
-    }
     let taken_back = ablation.iter().filter(|one| !one.stays).map(|one| {
         let tried = Cell::new("taken back", Tone::Soft);
         (&one.knob, tried.with_detail(Some(one.value.clone())))
     });
     let stay = settings.iter().map(|(name, value)| (name, value.into()));
-    let rows = stay.chain(taken_back).filter_map(|(name, set)| {
-        let knob = knobs.iter().find(|knob| knob.name == *name)?;
-        let mut cells = vec![
-            Cell::new(name, Tone::Strong),
-            before(knob).into(),
-            set,
-            knob.reach.as_str().into(),
-            Cell::known(knob.risk.as_ref()),
-        ];
-        if !ablation.is_empty() {
-            let without = ablation.iter().find(|one| one.knob == *name);
-            cells.insert(3, without.map_or_else(Cell::default, of_ablation));
-        }
-        Some(cells)
-    });
-    Table::new(title, columns, rows.collect())
+    let rows = stay
+        .chain(taken_back)
+        .filter_map(|(name, set)| Some((knobs.iter().find(|knob| knob.name == *name)?, set)));
+    let rows: Vec<(&Knob, Cell)> = rows.collect();
+    let mut columns = Table::of(&rows)
+        .text("setting", |(knob, _)| Cell::new(&knob.name, Tone::Strong))
+        .number("before", 100, |(knob, _)| before(knob))
+        .number("set", 200, |(_, set)| set.clone());
+    if !ablation.is_empty() {
+        columns = columns.number("without it", 180, |(knob, _)| {
+            let without = ablation.iter().find(|one| one.knob == knob.name);
+            without.map_or_else(Cell::default, of_ablation)
+        });
+    }
+    columns
+        .text("how it is set", |(knob, _)| knob.reach.as_str())
+        .text("what it can break", |(knob, _)| Cell::known(knob.risk.as_ref()))
+        .table(title)
 }
 
 fn of_ablation(one: &Ablation) -> Cell {
@@ -384,25 +379,3 @@ pub(super) fn settings(settings: &BTreeMap<String, String>) -> String {
     let all: Vec<String> = settings.iter().map(|(knob, value)| format!("{knob} {value}")).collect();
     if all.is_empty() { "as before".to_owned() } else { all.join(", ") }
 }
-
-/// Terms used on the page of a search for settings.
-pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "before",
-        meaning: "The plan as given, with the original settings of the server.",
-    },
-    Definition {
-        term: "comparison",
-        meaning: "Adjacent runs of two settings, in the orders AB, BA, AB, so that a drift of the machine affects \
-                  both alike. Comparisons of the search have two pairs; comparisons behind the answer have as many as they need.",
-    },
-    Definition {
-        term: "confirmed",
-        meaning: "Compared with the original settings in separate pairs of runs: the highest of many noisy numbers of a search \
-                  is too high, and is never the answer.",
-    },
-    Definition {
-        term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on the variation between pairs.",
-    },
-];

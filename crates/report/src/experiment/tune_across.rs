@@ -4,11 +4,12 @@
 use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
 use super::suite;
-use super::tune::{self, TunePage, facts, goal, less_is_better, settings, to_set, topic};
+use super::tune::{TunePage, facts, goal, less_is_better, settings, to_set, topic};
 use super::tune_commands;
 use crate::caveat::CaveatBook;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Definition, Figure, Section};
+use crate::page::{Figure, Section};
+use crate::terms::terms;
 use crate::texts::list;
 use dyno_record::experiment::{
     AcrossSettings, Experiment, Figure as Ratio, Knob, OnWorkload, TuneAcrossAnswer, TuneOptions,
@@ -36,7 +37,7 @@ pub(super) fn parts(
         headline: page.headline(book),
         facts: own,
         sections,
-        definitions: [DEFINITIONS, tune::DEFINITIONS].concat(),
+        definitions: terms(&["tune-across", "tune"]),
     }
 }
 
@@ -132,26 +133,24 @@ impl AcrossPage<'_> {
     }
 
     fn table(&self, label: &str, cell: impl Fn(&OnWorkload) -> Cell, has_mean: bool) -> Table {
-        let workloads = self.answer.workloads();
-        let mut columns = vec![
-            Column::text("found for"),
+        let rows: Vec<(String, &AcrossSettings)> = self.rows().collect();
+        let mut columns = Table::of(&rows)
+            .text("found for", |(name, _)| Cell::new(name, Tone::Strong))
             // Settings are long, and a narrow terminal must keep the ratios.
-            Column { rank: 60, ..Column::text("settings") },
-        ];
-        columns.extend(workloads.clone().map(|name| Column::number(name, 200)));
-        columns.push(Column::number("geometric mean", 150));
-        let row = |(name, found): (String, &AcrossSettings)| {
-            let mut cells = vec![
-                Cell::new(name, Tone::Strong),
-                Cell::new(settings(&found.settings), Tone::Soft),
-            ];
-            let of_each = workloads.clone();
-            cells.extend(of_each.map(|name| found.on(name).map_or_else(Cell::default, &cell)));
-            let mean = found.mean_ratio.as_ref().filter(|_| has_mean);
-            cells.push(mean.map_or_else(Cell::default, |mean| self.ratio(mean)));
-            cells
-        };
-        Table::new(label, columns, self.rows().map(row).collect())
+            .with(Column { rank: 60, ..Column::text("settings") }, |(_, found)| {
+                Cell::new(settings(&found.settings), Tone::Soft)
+            });
+        for workload in self.answer.workloads() {
+            columns = columns.number(workload, 200, |(_, found)| {
+                found.on(workload).map_or_else(Cell::default, &cell)
+            });
+        }
+        columns
+            .number("geometric mean", 150, |(_, found)| {
+                let mean = found.mean_ratio.as_ref().filter(|_| has_mean);
+                mean.map_or_else(Cell::default, |mean| self.ratio(mean))
+            })
+            .table(label)
     }
 
     fn cell(&self, on: &OnWorkload) -> Cell {
@@ -215,16 +214,3 @@ impl AcrossPage<'_> {
         })
     }
 }
-
-/// Terms of this page in addition to the terms of one search.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "good for all",
-        meaning: "Certainly not worse on any workload by more than the difference of no interest, and certainly better \
-                  in the geometric mean. The more settings may be good for all, the more certain each of them must be (Bonferroni).",
-    },
-    Definition {
-        term: "geometric mean",
-        meaning: "Geometric mean of the ratios of all workloads with equal weight: half on one and double on another is 1.",
-    },
-];

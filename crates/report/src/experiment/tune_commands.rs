@@ -13,7 +13,7 @@ type Form = fn(&str) -> String;
 
 /// Keys of the plan, their places in `mongod.conf`, and the form of their values. Other keys belong to a run, not to the
 /// server that keeps the settings.
-const PLACES: [(&str, &str, Form); 6] = [
+const PLACES: [(&str, &str, Form); 7] = [
     (
         "server.block_compressor",
         "storage.wiredTiger.collectionConfig.blockCompressor",
@@ -28,6 +28,7 @@ const PLACES: [(&str, &str, Form); 6] = [
         "storage.wiredTiger.engineConfig.journalCompressor",
         str::to_owned,
     ),
+    ("server.storage_engine", "storage.engine", engine),
 ];
 
 /// Place of the value that a running server takes as [`ENGINE_CONFIGURATION`].
@@ -175,6 +176,15 @@ fn milliseconds(value: &str) -> String {
     span.map_or(value.to_owned(), |span| span.0.as_millis().to_string())
 }
 
+fn engine(value: &str) -> String {
+    let name = match value {
+        "wired-tiger" => "wiredTiger",
+        "in-memory" => "inMemory",
+        other => other,
+    };
+    name.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,6 +232,7 @@ mod tests {
                 "none",
                 "storage.wiredTiger.engineConfig.journalCompressor: \"none\"",
             ),
+            ("storage_engine", "wired-tiger", "storage.engine: \"wiredTiger\""),
         ] {
             let own = line(&format!("server.{key}"), value);
             assert_eq!(own, format!("+{written}"));

@@ -10,39 +10,28 @@ use dyno_record::quantity::Quantity;
 
 /// The section with the table of comparisons.
 pub(super) fn section(experiment: &Experiment, answer: &TuneAnswer) -> Section {
-    let columns = vec![
-        Column::number("comparison", 90),
-        Column::text("what for"),
-        // Settings are long, and a narrow terminal must keep the ratios.
-        Column { rank: 60, ..Column::text("settings") },
-        Column { rank: 50, ..Column::text("beside") },
-        Column::number("pairs", 80),
-        Column::number("ratio", 200),
-        Column::text("notes"),
-    ];
-    let row = |(trial, number): (&TuneTrial, u32)| {
-        let purpose = match (&trial.knob, trial.purpose) {
+    let trials: Vec<(&TuneTrial, u32)> = answer.trials.iter().zip(1..).collect();
+    let table = Table::of(&trials)
+        .number("comparison", 90, |(_, number)| Cell::new(number, Tone::Soft))
+        .text("what for", |(trial, _)| match (&trial.knob, trial.purpose) {
             (Some(knob), _) => format!("without {knob}"),
             (None, TunePurpose::Across) => "found for others".to_owned(),
             (None, purpose) => purpose.as_str().to_owned(),
-        };
-        vec![
-            Cell::new(number, Tone::Soft),
-            purpose.into(),
-            settings(&trial.settings).into(),
-            Cell::new(settings(&trial.beside), Tone::Soft),
-            trial.pairs().count().into(),
-            cell(trial.ratio.as_ref(), Quantity::plain),
-            note(trial, ended(experiment, trial)),
-        ]
-    };
+        })
+        // Settings are long, and a narrow terminal must keep the ratios.
+        .with(Column { rank: 60, ..Column::text("settings") }, |(trial, _)| {
+            settings(&trial.settings)
+        })
+        .with(Column { rank: 50, ..Column::text("beside") }, |(trial, _)| {
+            Cell::new(settings(&trial.beside), Tone::Soft)
+        })
+        .number("pairs", 80, |(trial, _)| trial.pairs().count())
+        .number("ratio", 200, |(trial, _)| cell(trial.ratio.as_ref(), Quantity::plain))
+        .text("notes", |(trial, _)| note(trial, ended(experiment, trial)))
+        .table("Comparisons");
     Section {
         title: "Comparisons".into(),
-        tables: vec![Table::new(
-            "Comparisons",
-            columns,
-            answer.trials.iter().zip(1_u32..).map(row).collect(),
-        )],
+        tables: vec![table],
         is_folded: true,
         ..Section::default()
     }

@@ -20,8 +20,9 @@ use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text};
 use crate::io_trace::{self, TraceJson, TracePair};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
-use crate::page::{Definition, Finding as Shown, NO_ANSWER, Page, Status};
+use crate::page::{Finding as Shown, NO_ANSWER, Page, Status};
 use crate::render::show;
+use crate::terms::terms;
 use dyno_analyze::costs::work::{NamedCosts, of_builds};
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
@@ -82,7 +83,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     let said = findings::findings(document, &sides);
     let mut findings: Vec<Shown> = said.iter().map(Into::into).collect();
     let mut facts = facts::facts(document);
-    let mut definitions = DEFINITIONS.to_vec();
+    let mut definitions = terms(&["index-build"]);
     let (headline, mut sections) = match rows.is_empty() {
         true => (figures::figures(document, &sides, &book), tables::sections(document, &sides)),
         false => (
@@ -150,25 +151,3 @@ fn traced(view: &IndexBuildView<'_>) -> Option<Page> {
 fn status(document: &IndexBuildDocument, book: &caveats::Book<'_>) -> Status {
     Status::of_run(document.status, document.status_reason.as_deref(), book.serious())
 }
-
-/// Terms of an index build, in addition to the terms of its traces.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "build",
-        meaning: "One creation of the index on existing documents: from sending the command to its answer.",
-    },
-    Definition {
-        term: "cold",
-        meaning: "The server was restarted and the page cache of the machine dropped before the build, so that reads come from the \
-                  disk. Data that the server read at its start may still be in its own cache; the table lists the amount.",
-    },
-    Definition {
-        term: "remedy",
-        meaning: "An operation between two builds that puts the documents on disk in the order in which a scan reads them.",
-    },
-    Definition {
-        term: "content hash",
-        meaning: "SHA-256 of the BSON of each document, added up, so that the order of the documents does not matter. With the same number of \
-                  documents and the same content hash, all documents are unchanged.",
-    },
-];

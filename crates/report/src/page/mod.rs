@@ -175,16 +175,6 @@ pub enum Chart {
     Scatter(ScatterChart),
     /// One value per row.
     Rows(RowsChart),
-    Picture(Picture),
-}
-
-/// A drawing as SVG.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Picture {
-    pub title: String,
-    /// Description in one sentence.
-    pub caption: String,
-    pub svg: String,
 }
 
 /// A list that can be collapsed.
@@ -385,8 +375,7 @@ charts_from!(
     Plot: Plot,
     Density: DensityChart,
     Scatter: ScatterChart,
-    Rows: RowsChart,
-    Picture: Picture
+    Rows: RowsChart
 );
 
 /// Adds a capital at the start and a period at the end. Code at the start stays unchanged.

@@ -12,8 +12,9 @@ use crate::experiment::figure::interval_or_why;
 use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text, server_of, settings_of};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
-use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
+use crate::page::{Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
+use crate::terms::terms;
 use crate::texts::{hint, text};
 use dyno_analyze::costs::work::{NamedCosts, of_cells};
 use dyno_analyze::messages::across;
@@ -110,7 +111,7 @@ pub fn page(view: &TailView<'_>) -> Page {
         sections,
         method: Page::method_of(facts).into_iter().chain(machine).chain(hosts).collect(),
         plan: plan_text(&document.plan),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: terms(&["messages"]),
         ..base
     }
 }
@@ -336,50 +337,3 @@ fn left_out(document: &TailDocument) -> String {
         .collect();
     texts.join("; ")
 }
-
-/// Terms used on the page of such an experiment.
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        term: "latency",
-        meaning: "From the intended start of a message until a consumer has it. With a schedule, the intended start is the scheduled \
-                  time; without one, it is when an insert slot is free. A blocking driver is bounded only by its \
-                  threads: without a bound, all its messages are due at the start.",
-    },
-    Definition {
-        term: "wait",
-        meaning: "From intended to send: the message waits in the program while earlier messages are inserted.",
-    },
-    Definition {
-        term: "insert",
-        meaning: "From handing the insert to the driver until the driver reports the acknowledgement: the driver's own queue, waiting for \
-                  one of its connections, the server, and the reply.",
-    },
-    Definition {
-        term: "delivery",
-        meaning: "From the send until the consumer has the message. It may be shorter than the insert: a consumer can have a message before \
-                  its producer has the answer.",
-    },
-    Definition {
-        term: "in flight",
-        meaning: "Inserts that were sent but not yet answered. Unbounded means that the producer never waits for an insert.",
-    },
-    Definition {
-        term: "trend",
-        meaning: "Mann-Kendall test over the medians of 50 groups of messages, corrected for autocorrelation, with the slope of Theil and Sen. \
-                  Latency grows if p is at most 0.01, Kendall's tau at least 0.5, and the change over the run at least a quarter of the \
-                  median and 0.1 ms.",
-    },
-    Definition {
-        term: "reordered",
-        meaning: "Messages received after a newer message of the same producer. With several inserts in flight, messages overtake each other.",
-    },
-    Definition {
-        term: "caught up",
-        meaning: "Messages that a tailable cursor skipped because they were inserted while it opened, and that a query found.",
-    },
-    Definition {
-        term: "blind",
-        meaning: "Time in which a tailable cursor was alive on the server but delivered nothing, while queries found messages sent \
-                  after its last message. It is reopened, so no message is lost; their latency includes that time.",
-    },
-];

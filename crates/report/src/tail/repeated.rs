@@ -3,7 +3,7 @@
 
 use crate::experiment::figure::{cell, interval_of};
 use crate::page::rows::{RowValue, RowsChart, Scale};
-use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Section, charts_of};
 use crate::spreadsheet::{figure, line, with_interval};
 use dyno_analyze::messages::lines::bound;
@@ -59,45 +59,29 @@ pub(super) fn row(one: &Repeated, figure: &Figure, quantity: fn(f64) -> Quantity
 }
 
 fn table(repeated: &[Repeated]) -> Table {
-    let columns = vec![
-        Column::text("producer"),
-        Column::number("repetitions", 90),
-        Column::number("median", u8::MAX),
-        Column::number("times the smallest", 210),
-        Column::number("mean", 150),
-        Column::number("p99", 200),
-        Column::number("messages/s", 220),
-        Column::number("CPU per message", 160),
-        Column::number("median differs from", 140),
-        Column::number("messages/s differ from", 130),
-    ];
-    let rows = repeated.iter().map(|one| {
-        let with_reason = |of: Option<&Figure>, quantity: fn(f64) -> Quantity| {
-            cell_with_reason(one, of, quantity)
-        };
-        let microseconds = |of: Option<&Figure>| with_reason(of, Quantity::microseconds);
-        // A ratio to itself has no error.
-        let times = one.times_fastest.as_ref();
-        let is_smallest = times.is_some_and(|times| times.value <= 1.0);
-        let times = if is_smallest {
-            cell(times, Quantity::times)
-        } else {
-            with_reason(times, Quantity::times)
-        };
-        vec![
-            Cell::new(&one.label, Tone::Strong),
-            Quantity::count(one.repetitions as u64).into(),
-            microseconds(one.median_us.as_ref()),
-            times,
-            microseconds(one.mean_us.as_ref()),
-            microseconds(one.p99_us.as_ref()),
-            with_reason(one.rate_per_s.as_ref(), Quantity::per_second),
-            microseconds(one.cpu_us.as_ref()),
-            part(&one.differs_from, &one.like),
-            part(&one.rate_differs_from, &one.rate_like),
-        ]
-    });
-    Table::new("Over the repetitions", columns, rows.collect())
+    let microseconds =
+        |one: &Repeated, of: Option<&Figure>| cell_with_reason(one, of, Quantity::microseconds);
+    Table::of(repeated)
+        .text("producer", |one| Cell::new(&one.label, Tone::Strong))
+        .number("repetitions", 90, |one| Quantity::count(one.repetitions as u64))
+        .number("median", u8::MAX, |one| microseconds(one, one.median_us.as_ref()))
+        .number("times the smallest", 210, |one| {
+            let times = one.times_fastest.as_ref();
+            match times.is_some_and(|times| times.value <= 1.0) {
+                // A ratio to itself has no error.
+                true => cell(times, Quantity::times),
+                false => cell_with_reason(one, times, Quantity::times),
+            }
+        })
+        .number("mean", 150, |one| microseconds(one, one.mean_us.as_ref()))
+        .number("p99", 200, |one| microseconds(one, one.p99_us.as_ref()))
+        .number("messages/s", 220, |one| {
+            cell_with_reason(one, one.rate_per_s.as_ref(), Quantity::per_second)
+        })
+        .number("CPU per message", 160, |one| microseconds(one, one.cpu_us.as_ref()))
+        .number("median differs from", 140, |one| part(&one.differs_from, &one.like))
+        .number("messages/s differ from", 130, |one| part(&one.rate_differs_from, &one.rate_like))
+        .table("Over the repetitions")
 }
 
 /// A cell with the value, and below it the interval or the reason for a missing one.

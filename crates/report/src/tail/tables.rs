@@ -31,47 +31,41 @@ fn of(latency: Option<&Latency>, value: fn(&Latency) -> f64) -> Cell {
     Cell::known(known.map(|latency| Quantity::microseconds(value(latency))))
 }
 
+/// Whether the latency grows, and why.
+fn trend(cause: Cause) -> Cell {
+    match cause {
+        Cause::Stationary => Cell::new("flat", Tone::Plain),
+        Cause::TooFew => Cell::new("too few", Tone::Soft),
+        Cause::MoreOfferedThanSent => Cell::new("grows: more offered than sent", Tone::Doubt),
+        Cause::UnboundedInFlight => Cell::new("grows: unbounded in flight", Tone::Doubt),
+        Cause::Server => Cell::new("grows: server", Tone::Doubt),
+        Cause::Delivery => Cell::new("grows: delivery", Tone::Doubt),
+    }
+}
+
 fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
-    let columns = vec![
-        Column::text("producer"),
-        Column::text("latency"),
-        Column::number("messages/s", 200),
-        Column::number("median", u8::MAX),
-        Column::number("p99", 220),
-        Column::number("p99.9", 120),
-        Column::number("max", 150),
-        Column::number("wait, median", 90),
-        Column::number("insert, median", 100),
-        Column::number("delivery, median", 110),
-    ];
-    let rows = lines.iter().map(|line| {
-        let (total, split) = (line.total(), &line.producer.split);
-        let verdict = match line.producer.verdict.cause {
-            Cause::Stationary => Cell::new("flat", Tone::Plain),
-            Cause::TooFew => Cell::new("too few", Tone::Soft),
-            Cause::MoreOfferedThanSent => Cell::new("grows: more offered than sent", Tone::Doubt),
-            Cause::UnboundedInFlight => Cell::new("grows: unbounded in flight", Tone::Doubt),
-            Cause::Server => Cell::new("grows: server", Tone::Doubt),
-            Cause::Delivery => Cell::new("grows: delivery", Tone::Doubt),
-        };
-        let rate = line.producer.timeline.rates.acknowledged_per_s;
-        vec![
-            Cell::new(name(document, line), Tone::Strong),
-            verdict,
-            Quantity::per_second(rate).into(),
-            of(total, |latency| latency.p50_us),
-            of(total, |latency| latency.p99_us),
-            of(total, |latency| latency.p99_9_us),
-            of(total, |latency| latency.max_us),
-            of(Some(&split.wait), |latency| latency.p50_us),
-            of(Some(&split.acknowledged), |latency| latency.p50_us),
-            of(line.delivery(), |latency| latency.p50_us),
-        ]
-    });
+    let table = Table::of(lines)
+        .text("producer", |line| Cell::new(name(document, line), Tone::Strong))
+        .text("latency", |line| trend(line.producer.verdict.cause))
+        .number("messages/s", 200, |line| {
+            Quantity::per_second(line.producer.timeline.rates.acknowledged_per_s)
+        })
+        .number("median", u8::MAX, |line| of(line.total(), |latency| latency.p50_us))
+        .number("p99", 220, |line| of(line.total(), |latency| latency.p99_us))
+        .number("p99.9", 120, |line| of(line.total(), |latency| latency.p99_9_us))
+        .number("max", 150, |line| of(line.total(), |latency| latency.max_us))
+        .number("wait, median", 90, |line| {
+            of(Some(&line.producer.split.wait), |latency| latency.p50_us)
+        })
+        .number("insert, median", 100, |line| {
+            of(Some(&line.producer.split.acknowledged), |latency| latency.p50_us)
+        })
+        .number("delivery, median", 110, |line| of(line.delivery(), |latency| latency.p50_us))
+        .table("Where the time went");
     Section {
         title: "Where the time went".into(),
         lead: "Latency is from intended to received; wait, insert and delivery are parts of it, and the last two overlap.".into(),
-        tables: vec![Table::new("Where the time went", columns, rows.collect())],
+        tables: vec![table],
         notes: vec![
             if is_repeated(document) {
                 "The figures are for each repetition separately."
@@ -187,45 +181,41 @@ fn cpu_us(resources: Option<&Resources>, messages: u64) -> Option<f64> {
 }
 
 fn used(document: &TailDocument, lines: &[Line<'_>]) -> Section {
-    let columns = vec![
-        Column::text("producer"),
-        Column::number("CPU per message", u8::MAX),
-        Column::number("memory", 200),
-        Column::number("threads", 150),
-        Column::number("processes", 70),
-        Column::number("consumer: CPU per message", 120),
-        Column::number("consumer: memory", 110),
-        Column::number("server: CPU per message", 100),
-    ];
-    let cpu = |resources: Option<&Resources>, messages| {
+    let cpu = |resources: Option<&Resources>, messages: u64| {
         Cell::known(cpu_us(resources, messages).map(Quantity::microseconds))
     };
     let memory = |resources: Option<&Resources>| {
         let most = resources.and_then(Resources::most_rss_bytes);
         Cell::known(most.map(Quantity::bytes))
     };
-    let rows = lines.iter().map(|line| {
-        let own = Some(&line.producer.resources);
-        let consumer = line.measured.consumers.first();
-        let consumed = consumer.map(|consumer| &consumer.resources);
-        let all: u64 = line.measured.producers.iter().map(|one| one.sum.acknowledged).sum();
-        vec![
-            Cell::new(name(document, line), Tone::Strong),
-            cpu(own, line.producer.sum.acknowledged),
-            memory(own),
-            number(line.producer.resources.most_threads()),
-            number(line.producer.resources.samples.iter().map(|sample| sample.processes).max()),
-            cpu(consumed, consumer.map_or(0, |consumer| consumer.sum.received)),
-            memory(consumed),
-            cpu(line.measured.server.as_ref(), all),
-        ]
-    });
+    let table = Table::of(lines)
+        .text("producer", |line| Cell::new(name(document, line), Tone::Strong))
+        .number("CPU per message", u8::MAX, |line| {
+            cpu(Some(&line.producer.resources), line.producer.sum.acknowledged)
+        })
+        .number("memory", 200, |line| memory(Some(&line.producer.resources)))
+        .number("threads", 150, |line| number(line.producer.resources.most_threads()))
+        .number("processes", 70, |line| {
+            number(line.producer.resources.samples.iter().map(|sample| sample.processes).max())
+        })
+        .number("consumer: CPU per message", 120, |line| {
+            let consumer = line.measured.consumers.first();
+            cpu(consumer.map(|one| &one.resources), consumer.map_or(0, |one| one.sum.received))
+        })
+        .number("consumer: memory", 110, |line| {
+            memory(line.measured.consumers.first().map(|one| &one.resources))
+        })
+        .number("server: CPU per message", 100, |line| {
+            let all = line.measured.producers.iter().map(|one| one.sum.acknowledged);
+            cpu(line.measured.server.as_ref(), all.sum())
+        })
+        .table("Resource use of the processes");
     Section {
         title: "Resource use of the processes".into(),
         lead: "CPU time from the start of the messages to the end of the process, per message; memory and threads are the highest \
                of five readings per second, including all child processes."
             .into(),
-        tables: vec![Table::new("Resource use of the processes", columns, rows.collect())],
+        tables: vec![table],
         ..Section::default()
     }
 }

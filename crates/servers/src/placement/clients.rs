@@ -59,7 +59,7 @@ fn cpus_of(machine: &Machine, place: &NodePlace) -> Result<CpuSet, PlacementErro
     if let Some(node) = place.nodes.difference(&known).first()
         && !place.is_negated
     {
-        return Err(PlacementError::UnusableNode { node, what: "CPU", known });
+        return Err(PlacementError::UnusableNode { node, what: "CPUs", known });
     }
     let own = cores.iter().filter(|core| place.nodes.contains(core.node) != place.is_negated);
     Ok(own.flat_map(|core| core.cpus.iter()).collect())

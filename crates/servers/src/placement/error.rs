@@ -56,7 +56,7 @@ pub enum PlacementError {
     #[error("node {node} has no usable {what}; nodes with usable {what} are `{known}`")]
     UnusableNode {
         node: u32,
-        /// `CPU` or `memory`.
+        /// `CPUs` or `memory`.
         what: &'static str,
         /// Usable nodes.
         known: NodeSet,

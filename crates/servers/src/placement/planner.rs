@@ -202,7 +202,7 @@ impl Planner<'_> {
         let known: NodeSet = self.cores.iter().map(|core| core.node).collect();
         match only {
             Some(node) if !known.contains(node) => {
-                Err(PlacementError::UnusableNode { node, what: "CPU", known })
+                Err(PlacementError::UnusableNode { node, what: "CPUs", known })
             }
             _ => Ok(()),
         }

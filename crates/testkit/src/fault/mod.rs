@@ -1,5 +1,6 @@
 //! Faults that root can cause on one Linux machine, each removed on drop: a temporary disk with a file system, a limit
-//! of its operations per second, a limit of CPU time, a competing process on a CPU.
+//! of its operations per second, a limit of CPU time, and a competing process on a CPU. [`faketime_library`] gives single
+//! programs another clock.
 //!
 //! Tests and benchmarks of the verdict use them: the fault is known, so the finding can be checked.
 

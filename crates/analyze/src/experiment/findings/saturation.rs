@@ -93,12 +93,14 @@ fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statement> {
 /// The resource that saturates first, and how close the rate came to its bound.
 pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let demand = at.bottleneck;
+    // Without utilizations, nothing is known about resources that the demands do not show.
+    let is_of_known = disks::may_limit(at.disk) || at.busy.is_none() && !at.is_near();
     let said = statement!(
         "bottleneck",
         resource = subject(&demand.name),
         is_near = at.is_near(),
         is_beside_verdict = None::<bool>,
-        is_of_known = disks::may_limit(at.disk).then_some(true),
+        is_of_known = is_of_known.then_some(true),
         demand = time(demand.demand_s),
         units = units(demand),
         bound = rate(bound_of(demand)),

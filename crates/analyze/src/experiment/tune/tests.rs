@@ -334,6 +334,9 @@ fn flat_surface_yields_no_gain_in_19_of_20_searches() {
         // The reported limit holds for all compared settings, not only for the confirmed one.
         let possible = progress.search.possible_gain().unwrap().exp_m1();
         assert!(!answer.settings.is_empty() || answer.visible_ratio >= possible);
+        // It also covers the last confirmation, whose interval the page shows.
+        let high = answer.ratio.and_then(|ratio| ratio.high).unwrap() - 1.0;
+        assert!(!answer.settings.is_empty() || answer.visible_ratio >= high - 1e-9);
         answer.settings.is_empty() && answer.visible_ratio <= options.margin_ratio
     };
     let said = (0..20).filter(says_so).count();
@@ -406,6 +409,35 @@ fn harmful_candidate_does_not_prove_the_absence_of_a_gain() {
         let confirmed = answer.trials.iter().filter(|trial| trial.purpose == TunePurpose::Confirm);
         assert_eq!(confirmed.count(), begun.len().min(most));
     }
+}
+
+#[test]
+fn unconfirmed_search_does_not_rule_out_a_gain() {
+    let delay = Knob {
+        values: ["4", "8"].map(Into::into).into(),
+        default: Some(0),
+        ..knob("delay", "server.runtime_parameters.delay", None)
+    };
+    let options = TuneOptions { knobs: vec![delay], trials: Some(15), ..options(TuneGoal::Rate) };
+    let mut bench = Bench::new(7);
+    let mut progress = bench.begin(&options);
+    while let Some(TuneRun { keys, .. }) = progress.next_run() {
+        // The only other setting is compared once, and breaks a limit when it is compared again.
+        let is_harmful = !keys.is_empty() && !progress.trials.is_empty();
+        let outcome = match is_harmful {
+            true => progress.take(Err(&harmful("p99 was 6.000 ms"))),
+            false => progress.take(Ok(&bench.run(&keys).unwrap())),
+        };
+        outcome.unwrap();
+    }
+    let answer = progress.answer();
+    assert!(answer.trials.iter().all(|trial| trial.purpose == TunePurpose::Search));
+    assert!(answer.trials[0].ratio.is_some() && answer.trials[1].problem.is_some());
+    assert!(answer.was_compared() && answer.candidate.is_none(), "{answer:?}");
+    assert!(!answer.shows(1.0), "{answer:?}");
+    // The visible gain follows from the pairs of the search; no confirmation was run.
+    let confirmed = visible_ratio(answer.noise_ratio, options.max_pairs.unwrap());
+    assert!(answer.visible_ratio > confirmed, "{}", answer.visible_ratio);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Gains that would have been seen.
 
-use super::{CONFIDENCE_RATIO, TuneProgress};
+use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneProgress};
 use crate::comparison::degrees_of_freedom;
 use crate::search::tuning::{TuningResult, TuningStep};
 use crate::student::two_sided;
@@ -23,14 +23,18 @@ pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
 impl TuneProgress {
     /// Without a result, the largest gain that is not ruled out for any setting, as one confirmation covers
     /// only one setting. Otherwise the smallest gain that a confirmation with all its pairs shows in four of
-    /// five cases.
+    /// five cases, or a comparison of the search if nothing could be confirmed.
     pub(super) fn visible_ratio(&self) -> f64 {
         let step = self.search.step();
         let is_nothing = matches!(step, TuningStep::Done(TuningResult::Nothing { .. }));
-        match self.search.possible_gain().filter(|_| is_nothing) {
+        match self.search.possible_gain() {
             // Gains below the margin are not searched.
-            Some(gain) => gain.exp_m1().max(self.options.margin_ratio),
-            None => visible_ratio(self.noise_ratio(), self.max_pairs as u32),
+            Some(gain) if is_nothing => gain.exp_m1().max(self.options.margin_ratio),
+            None if is_nothing => {
+                let error = (self.noise.pair_variance() / SEARCH_PAIRS as f64).sqrt();
+                visible_beyond(error, self.noise.degrees_of_freedom)
+            }
+            _ => visible_ratio(self.noise_ratio(), self.max_pairs as u32),
         }
     }
 }

@@ -129,13 +129,16 @@ impl Tuning {
     /// The largest gain that all comparisons, and a confirmation by its own pairs, leave possible for any
     /// setting, as a logarithm; `None` if no setting was compared.
     pub fn possible_gain(&self) -> Option<f64> {
-        let setting = self.least_ruled_out(|setting| self.risk(setting).is_some())?;
-        let possible = self.possible(setting);
-        // If all settings are clearly worse: the gain that an equally good one would have shown.
-        let of_equal = POSSIBLE * self.gain(setting).deviation;
-        let of_model = if possible > 0.0 { possible } else { of_equal };
+        let open = self.least_ruled_out(|setting| self.risk(setting).is_some());
+        let of_model = open.map(|setting| {
+            let possible = self.possible(setting);
+            // If all settings are clearly worse: the gain that an equally good one would have shown.
+            let of_equal = POSSIBLE * self.gain(setting).deviation;
+            if possible > 0.0 { possible } else { of_equal }
+        });
+        // Confirmed pairs count even if later harm excludes their setting.
         let of_pairs = self.confirmations().map(|(_, found)| found.high());
-        Some(of_pairs.fold(of_model, f64::max))
+        of_model.into_iter().chain(of_pairs).reduce(f64::max)
     }
 
     /// Reverts changes that cost less than a part of the margin on the surface, the smallest effect first.

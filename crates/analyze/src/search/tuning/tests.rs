@@ -274,6 +274,24 @@ fn confirming_one_setting_does_not_rule_out_gain_of_others() {
 }
 
 #[test]
+fn confirmed_pairs_count_when_their_setting_becomes_risky() {
+    let mut tuning = tuning(1, 12);
+    let found = Comparison { log_ratio: 0.11, error: 0.06, degrees_of_freedom: 5.0 };
+    while let TuningStep::Compare { purpose: Purpose::Search, .. } = tuning.step() {
+        tuning.record(Outcome::Compared(found));
+    }
+    assert!(tuning.to_confirm().is_some());
+    tuning.record(Outcome::Compared(found));
+    for setting in tuning.surface.tried().to_vec() {
+        if setting != defaults(&parameters()) {
+            tuning.limits.went(&setting, false);
+        }
+    }
+    // All compared settings are excluded now, but a gain was not ruled out.
+    assert_eq!(tuning.possible_gain(), Some(found.high()));
+}
+
+#[test]
 fn harmful_candidate_makes_room_for_the_next_one() {
     let mut tuning = tuning(3, 40);
     let mut bench = Bench::new(slope, 3);

@@ -226,6 +226,15 @@ pub(super) fn resolve_parameter(
         }
     }
     let weaker = knob.resolve_durability(&of_each.concat(), allows_less_durable);
+    note_weaker(knob, &weaker, partly)
+}
+
+/// Notes the removed values of a knob in `partly`, or refuses the knob if no others remain.
+fn note_weaker(
+    knob: &Knob,
+    weaker: &[String],
+    partly: &mut Vec<LeftOutKnob>,
+) -> Result<(), String> {
     if knob.values.len() < 2 {
         return Err(LESS_DURABLE.to_owned());
     }
@@ -243,19 +252,38 @@ pub(super) fn is_unjournaled(server: &ServerRecord) -> bool {
     names.any(|name| server.settings.get(name).is_some_and(|own| own == "false"))
 }
 
-/// Refuses checkpoint intervals of servers without a journal, or marks them if they are allowed.
+/// Removes checkpoint intervals that are longer than the server's if it has no journal, and notes
+/// them in `partly` if others remain; marks them if they are allowed. The interval 0, which means
+/// never, is the longest, and values without an order may all be longer.
 pub(super) fn resolve_checkpoints(
     knob: &mut Knob,
     is_unjournaled: bool,
     allows_less_durable: bool,
+    partly: &mut Vec<LeftOutKnob>,
 ) -> Result<(), String> {
     if !is_unjournaled || !knob.is_checkpoint_interval() {
         return Ok(());
     }
-    let mut others = knob.values.clone();
-    others.retain(|value| *value != knob.default_value());
-    knob.less_durable = others;
-    if allows_less_durable { Ok(()) } else { Err(LESS_DURABLE.to_owned()) }
+    let is_never = |value: &str| {
+        let length = value.trim_end_matches(char::is_alphabetic).parse::<f64>();
+        length.is_ok_and(|length| length <= 0.0)
+    };
+    let (now, is_never_now) = (knob.default_place(), is_never(knob.default_value()));
+    let is_longer = |place: usize, value: &str| match knob.ordered {
+        true => !is_never_now && (place > now || is_never(value)),
+        false => place != now,
+    };
+    let (mut shorter, mut weaker) = (Vec::new(), Vec::new());
+    for (place, value) in knob.values.iter().enumerate() {
+        let part = if is_longer(place, value) { &mut weaker } else { &mut shorter };
+        part.push(value.clone());
+    }
+    if allows_less_durable {
+        knob.less_durable = weaker;
+        return Ok(());
+    }
+    knob.retain(&shorter);
+    note_weaker(knob, &weaker, partly)
 }
 
 /// Makes the parameter value of a plan's first server the default of its knob.

@@ -6,7 +6,7 @@ use super::{across, budget};
 use crate::run::host_settings::{is_of_disk, named_folders};
 use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_analyze::experiment::tune::{BASELINE_RUNS, visible_ratio};
-use dyno_plan::knobs::Knob;
+use dyno_plan::knobs::{Knob, Reach};
 use dyno_plan::task::Task;
 use dyno_record::experiment::Experiment;
 use dyno_record::quantity::Quantity;
@@ -31,7 +31,7 @@ pub fn preview(document: &Experiment, tasks: &Tasks) -> Option<String> {
         let now = knob.files.first().map_or_else(String::new, |file| {
             format!("; {} now, {file}, restored after each run", knob.default_value())
         });
-        text.push_str(&format!("  {} ({}): {values}{now}\n", knob.name, knob.reach.as_str()));
+        text.push_str(&format!("  {} ({}): {values}{now}\n", knob.name, how(knob)));
     }
     selection.in_words().for_each(|left_out| text.push_str(&format!("  {left_out}\n")));
     let (of_each, afterwards) = across::preview(tasks, pairs);
@@ -46,6 +46,17 @@ pub fn preview(document: &Experiment, tasks: &Tasks) -> Option<String> {
         BASELINE_RUNS * tasks.len()
     ));
     Some(text)
+}
+
+/// How a knob is set.
+fn how(knob: &Knob) -> &'static str {
+    match knob.reach {
+        Reach::RunTime => "while the server runs",
+        Reach::Restart => "by a restart of the server",
+        Reach::Host if knob.needs_start() => "of this machine, by a restart of the server",
+        Reach::Host => "of this machine, while the server runs",
+        Reach::Client => "by the clients",
+    }
 }
 
 /// Which servers are restarted, when, and which documents that loads.

@@ -3,11 +3,12 @@
 //! nothing about the server.
 
 use super::knobs::as_planned;
-use crate::error::Error;
-use dyno_plan::knobs::{Knob, Reach};
+use crate::error::{Error, Kind};
+use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
 use dyno_plan::request::Setting;
 use dyno_plan::task::Task;
 use dyno_record::experiment::Experiment;
+use std::collections::BTreeMap;
 
 /// Refuses values that make a task invalid.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
@@ -20,17 +21,34 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
 /// set, because agents accept only tasks that they were started for. Empty for other experiments.
 ///
 /// # Errors
-/// A value makes a plan invalid.
+/// A value makes a plan invalid, or two knobs set one start parameter.
 pub(in crate::experiment) fn of_search(
     document: &Experiment,
     tasks: &[Task],
 ) -> Result<Vec<Task>, Error> {
     let knobs = document.options.tune.as_ref().map_or(Vec::new(), |options| options.knobs.clone());
+    check_alone(&knobs)?;
     let mut all = Vec::new();
     for task in tasks {
         all.extend(with_each(&knobs, task)?);
     }
     Ok(all)
+}
+
+/// Refuses two knobs for one start parameter: agents know the values that they were started for, but
+/// not their combinations.
+fn check_alone(knobs: &[Knob]) -> Result<(), Error> {
+    let mut names = BTreeMap::new();
+    for knob in knobs.iter().filter(|knob| knob.key.starts_with(PARAMETERS)) {
+        if let Some(other) = names.insert(&knob.key, &knob.name) {
+            let text = format!(
+                "the knobs `{other}` and `{}` set `{}` together, but agents start servers only with values of single knobs",
+                knob.name, knob.key
+            );
+            return Err(Error::new(Kind::BadInput, text).with_hint("leave one of them out"));
+        }
+    }
+    Ok(())
 }
 
 /// A task with each value of each knob that a plan contains before a run: knobs that need a restart
@@ -58,7 +76,7 @@ fn with_each(knobs: &[Knob], task: &Task) -> Result<Vec<Task>, Error> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use dyno_plan::knobs::{Allowed, Machine, PARAMETERS, find};
+    use dyno_plan::knobs::{Allowed, Machine, find};
     use dyno_plan::model::ServerKind;
 
     pub(in super::super) fn task() -> Task {
@@ -94,6 +112,18 @@ pub(super) mod tests {
         let error = check(&[durable], &task).expect_err("writes cannot wait for a missing journal");
         let text = error.reason();
         assert!(text.contains("`durable writes` cannot be `true`"), "{text}");
+    }
+
+    #[test]
+    fn two_knobs_of_one_start_parameter_are_refused_on_a_fleet() {
+        let mut knobs = shipped(&["tickets", "compression"]);
+        assert!(check_alone(&knobs).is_ok());
+        let algorithm = knobs.iter().find(|knob| knob.key.starts_with(PARAMETERS));
+        let algorithm = algorithm.expect("it is shipped").clone();
+        knobs.push(Knob { name: "other".to_owned(), ..algorithm });
+        let error = check_alone(&knobs).expect_err("which value?");
+        let text = error.reason();
+        assert!(text.contains("`ticket algorithm` and `other`"), "{text}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn client_nodes_are_resolved_on_their_machine() {
 fn missing_cpus_and_nodes_are_refused_with_the_usable_ones() {
     let machine = ONE_SOCKET.fixture().machine();
     for (client, said) in [
-        ("nodes=1", "node 1 has no usable CPU; nodes with usable CPU are `0`"),
+        ("nodes=1", "node 1 has no usable CPUs; nodes with usable CPUs are `0`"),
         ("nodes=!0", "excluding the nodes `0` leaves none; nodes with usable CPUs are `0`"),
         ("nodes=0@bind:1", "node 1 has no usable memory; nodes with usable memory are `0`"),
         ("any@prefer:3", "node 3 has no usable memory; nodes with usable memory are `0`"),

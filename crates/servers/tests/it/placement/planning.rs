@@ -428,7 +428,7 @@ fn refusals_and_notes_have_these_messages() {
         text.push_str(&format!("{policy}: {}\n", found.join("; ")));
     }
     insta::assert_snapshot!(text, @r"
-    node=2: node 2 has no usable CPU; nodes with usable CPU are `0-1`
+    node=2: node 2 has no usable CPUs; nodes with usable CPUs are `0-1`
     cores=31-32 client=none: CPUs `32` cannot be used; usable CPUs are `0-31`
     cores-per-instance=6 client=none: too few cores: the machine has 16 free, 18 needed for 3 instances of 6
     cores-per-instance=5 client=none: instance 2 has CPUs on the nodes 0-1; 3 clients left to the system, which may run them on CPUs of the others

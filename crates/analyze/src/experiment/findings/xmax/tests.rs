@@ -64,6 +64,16 @@ fn maximum_is_reported_with_its_bound_and_sustained_rate() {
 }
 
 #[test]
+fn low_maximum_does_not_claim_that_nothing_saturated() {
+    let mut answer = answer();
+    answer.search.rate_per_s = 0.69 * 20_000.0;
+    let found = &texts(&answer)[2];
+    assert!(found.starts_with("bottleneck "), "{found}");
+    // The utilizations are unknown, so the text may only compare the known bounds.
+    assert!(found.contains("is_near: false") && found.contains("is_of_known: true"), "{found}");
+}
+
+#[test]
 fn client_limited_maximum_is_not_called_x_max() {
     let mut answer = answer();
     answer.x_max_per_s = None;

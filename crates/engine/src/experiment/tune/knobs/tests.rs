@@ -105,7 +105,7 @@ fn values_less_durable_than_the_server_are_left_out_and_named() {
 }
 
 #[test]
-fn unjournaled_server_keeps_its_checkpoint_interval() {
+fn unjournaled_server_gets_no_longer_checkpoint_interval() {
     let server = |name: &str, value: &str| ServerRecord {
         settings: BTreeMap::from([(name.to_owned(), value.to_owned())]),
         ..ServerRecord::default()
@@ -114,16 +114,39 @@ fn unjournaled_server_keeps_its_checkpoint_interval() {
         assert!(!is_unjournaled(&server(name, "true")), "{name}");
         assert!(is_unjournaled(&server(name, "false")), "{name}");
     }
-    let mut knob = group("checkpoint", 4 << 30, false).remove(0);
-    knob.set_default("60.0");
-    assert_eq!(resolve_checkpoints(&mut knob, false, false), Ok(()));
-    assert!(knob.less_durable.is_empty());
-    let reason = resolve_checkpoints(&mut knob, true, false).unwrap_err();
-    assert!(reason.contains("--allow durability"), "{reason}");
-    assert_eq!(resolve_checkpoints(&mut knob, true, true), Ok(()));
-    assert_eq!(knob.less_durable, ["10", "20", "120", "300", "900"]);
-    let mut other = group("journal", 4 << 30, false).remove(0);
-    assert_eq!(resolve_checkpoints(&mut other, true, false), Ok(()));
+    let interval = |now: &str, values: &[&str], ordered: bool| {
+        let mut knob = group("checkpoint", 4 << 30, false).remove(0);
+        knob.values = values.iter().map(ToString::to_string).collect();
+        knob.ordered = ordered;
+        knob.set_default(now);
+        knob
+    };
+    let known = ["10", "20", "60", "120", "300"];
+    let resolved = |now: &str, values: &[&str], ordered: bool| {
+        let mut knob = interval(now, values, ordered);
+        let mut partly = Vec::new();
+        let result = resolve_checkpoints(&mut knob, true, false, &mut partly);
+        result.map(|()| (knob.values.join(" "), partly.len()))
+    };
+    let kept = |values: &str, partly: usize| Ok::<_, String>((values.to_owned(), partly));
+    assert_eq!(resolved("60.0", &known, true), kept("10 20 60", 1));
+    assert_eq!(resolved("300", &known, true), kept("10 20 60 120 300", 0));
+    // Never, instead of after a time.
+    assert_eq!(resolved("60", &["0", "20", "60"], true), kept("20 60", 1));
+    assert_eq!(resolved("0", &["0", "20", "60"], true), kept("0 20 60", 0));
+    for (now, values, ordered) in [("10", &known[..], true), ("60", &known[..], false)] {
+        let reason = resolved(now, values, ordered).unwrap_err();
+        assert!(reason.contains("--allow durability"), "{reason}");
+    }
+    let mut knob = interval("60", &known, true);
+    assert_eq!(resolve_checkpoints(&mut knob, true, true, &mut Vec::new()), Ok(()));
+    assert_eq!((knob.less_durable.join(" "), knob.values.len()), ("120 300".to_owned(), 5));
+    let journal = group("journal", 4 << 30, false).remove(0);
+    for (knob, is_unjournaled) in [(interval("60", &known, true), false), (journal, true)] {
+        let mut same = knob.clone();
+        assert_eq!(resolve_checkpoints(&mut same, is_unjournaled, false, &mut Vec::new()), Ok(()));
+        assert_eq!(same, knob);
+    }
 }
 
 #[test]
