@@ -80,7 +80,7 @@ fn sweep_records_all_runs_and_prints_bounds_laws_and_knee() {
     let bench = Bench::new();
     let arguments = short(&["sweep", "c", "--clients", "1,2,4,8", "--seed", "3", "--full"]);
     let finished = bench.dyno(&arguments).expect(0);
-    for part in ["bound of the rate", "Little's law", "knee", "scalability law"] {
+    for part in ["bound of the rate", "Little, N = X·R", "knee", "scalability law"] {
         assert!(finished.stdout.contains(part), "{part}: {}", finished.stdout);
     }
     let document = document(&bench);

@@ -105,7 +105,9 @@ fn fleet_with(
 #[track_caller]
 fn message(ended: &Finished) -> &str {
     let start = ended.stderr.find("error: ");
-    &ended.stderr[start.unwrap_or_else(|| panic!("no error in:\n{}", ended.stderr))..]
+    let text = &ended.stderr[start.unwrap_or_else(|| panic!("no error in:\n{}", ended.stderr))..];
+    // The usage lists the options that were given.
+    text.split("\n\nUsage:").next().unwrap_or(text)
 }
 
 type Words = &'static [&'static str];

@@ -196,7 +196,7 @@ fn one_command_measures_every_combination_and_reports_again() {
     let drawn = bench.dyno(&["report", "x", "--pictures", "drawn"]).expect(0);
     drawn.says("`drawn`");
     let files = crate::common::names(&bench.path("drawn"));
-    assert!(files.len() >= 12 && files.len().is_multiple_of(2), "{files:?}");
+    assert_eq!(files.len(), 10, "{files:?}");
     let messages = "01-latency-against-message-number";
     assert_eq!(files[..2], [format!("{messages}.png"), format!("{messages}.svg")]);
     let svg = std::fs::read_to_string(bench.path(&format!("drawn/{messages}.svg"))).unwrap();

@@ -10,7 +10,7 @@ use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
 use dyno_report::index_build::{IndexBuildView, page, render};
 use dyno_report::io_trace::TraceView;
-use dyno_report::page::{Page, Section};
+use dyno_report::page::Page;
 use insta::assert_snapshot;
 use std::path::Path;
 
