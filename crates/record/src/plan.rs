@@ -1,4 +1,4 @@
-//! Reads the plan in a record, as far as results need it. Records keep the plan as it was written, so that rewriting a
+//! Reads the tables of a recorded plan that results need. Records keep the plan as it was written, so that rewriting a
 //! record loses nothing.
 
 pub use dyno_plan::model::FieldLength;
@@ -41,7 +41,7 @@ impl RecordedPlan {
     /// Reads the plan of a record.
     pub fn new(plan: &Value) -> RecordedPlan {
         let mut read = RecordedPlan::deserialize(plan).unwrap_or_default();
-        // Recorded tables are complete: without a duration there was no limit, and not the default one.
+        // Recorded tables are complete: a missing duration means no limit instead of the default.
         if let Some(phases) = &mut read.phases
             && plan["phases"].get("duration").is_none()
         {
