@@ -160,7 +160,7 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
         .iter()
         .filter_map(|call| call.split(" delete ").nth(1))
         .filter_map(|rest| {
-            rest.split(' ').find(|word| word.contains("dyno-redis") || word.contains("/base/"))
+            rest.split(' ').find(|word| word.contains("dyno-redis") || word.ends_with(".yaml"))
         })
         .map(|path| path.rsplit('/').next().unwrap())
         .collect();

@@ -126,7 +126,7 @@ fn one_node_holds_all_instances() {
     assert!(
         matches!(
             &error,
-            PlacementError::UnusableNode { node: 2, what: "CPU", known }
+            PlacementError::UnusableNode { node: 2, what: "CPUs", known }
                 if known.to_string() == "0-1"
         ),
         "{error:?}"
