@@ -126,13 +126,13 @@ fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path:
     );
     let has_user = exporter.user.is_some();
     problems.require_or(
-        &format!("{path}"),
+        path,
         has_user == exporter.password_file.is_some(),
         "set both for HTTP Basic authentication, or none",
         "has only one of `user` and `password_file`",
     );
     problems.require_or(
-        &format!("{path}"),
+        path,
         exporter.token_file.is_none() || !has_user,
         "remove one of them",
         "has `token_file` and `user`, but a request can carry only one of them",
