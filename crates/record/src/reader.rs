@@ -136,22 +136,24 @@ impl Run {
 
     /// Like [`Run::open`], with at most about `most_points` points over time.
     pub fn open_downsampled(directory: &Path, most_points: u64) -> Result<Run, RecordError> {
+        let document = RunDocument::read(directory)?;
         // Only phases that must be rebuilt need the start delays, which take a third of the time.
-        if RunDocument::read(directory)?.status != RunStatus::Running {
-            let run = Self::read(directory, most_points, &[Clock::Response, Clock::Service])?;
+        if document.status != RunStatus::Running {
+            let clocks = &[Clock::Response, Clock::Service];
+            let run = Self::read(directory, document.clone(), most_points, clocks)?;
             if !run.rebuilt {
                 return Ok(run);
             }
         }
-        Self::read(directory, most_points, &Clock::ALL)
+        Self::read(directory, document, most_points, &Clock::ALL)
     }
 
     fn read(
         directory: &Path,
+        mut document: RunDocument,
         most_points: u64,
         clocks: &'static [Clock],
     ) -> Result<Run, RecordError> {
-        let mut document = RunDocument::read(directory)?;
         let mut windows = Windows::open(directory, clocks)?;
         let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
         let mut downsampler = Downsampler::new(windows::count(directory)?, most_points);
