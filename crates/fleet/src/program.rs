@@ -80,7 +80,7 @@ pub fn output(mut command: Command, call: Call<'_>) -> Result<Output, Error> {
     Ok(Output { status, stdout: stdout.bytes(), stderr: stderr.bytes() })
 }
 
-/// What was read of a stream so far.
+/// Bytes read from a stream so far.
 struct Reader {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,

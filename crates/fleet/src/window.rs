@@ -1,5 +1,5 @@
-//! What the serialized form of a recording window omits: each operation's histograms in the compressed V2 format of HdrHistogram,
-//! and the parts below a second. Only the rounding of the histogram itself is lost.
+//! Parts that the serialized form of a recording window omits: each operation's histograms in the compressed V2 format of
+//! HdrHistogram, and the parts below a second. Only the rounding of the histogram itself is lost.
 
 use crate::error::FleetError;
 use dyno_record::error_example::ErrorExample;

@@ -61,7 +61,7 @@ impl SteeringError {
 }
 
 /// Actions that steer the packets of `eth0`, one per receive queue in their order, to all online CPUs, or of `eth0=0-3` to these.
-/// Changes nothing. `root` is `/`, or a file tree that stands for a machine.
+/// Changes nothing. `root` is `/`, or a file tree that imitates a machine.
 ///
 /// # Errors
 /// [`SteeringError`].

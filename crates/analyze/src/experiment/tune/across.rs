@@ -216,7 +216,7 @@ impl AcrossProgress {
         Some(union(&winners)).filter(|all| !all.is_empty() && !winners.contains(all))
     }
 
-    /// Different settings: those found for a workload, and those of all together.
+    /// Different settings: the winners of the workloads, and the winners of all combined.
     fn candidates(&self) -> BTreeSet<Named> {
         self.winners().into_iter().chain(self.together()).collect()
     }
