@@ -28,7 +28,7 @@ pub static LOADS: Plans = built_in! {
     "plan", "plans", "":
     "a" "b" "c" "d" "e" "f"
     "90read10update" "50read50update" "30write70read" "read" "write"
-    "gated" "pkm" "storage-compare" "insert-benchmark"
+    "gated" "pkm" "storage-compare" "insert-benchmark" "shop" "crud-mix"
 };
 
 /// Built-in index builds.

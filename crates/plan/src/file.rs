@@ -6,13 +6,16 @@
 mod check;
 
 use crate::builtin;
-use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, ServerPlan};
+use crate::model::{
+    DataPlan, KeyDistribution, OWN_DATA, OperationWeights, Plan, Schedule, ScheduleKind, ServerPlan,
+};
 use crate::problem::{self, Problem, ProblemKind};
 use crate::request::{Setting, SettingValue};
 use crate::validate::validate;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -35,6 +38,7 @@ pub fn default_plan() -> Plan {
     Plan {
         name: "custom".into(),
         description: String::new(),
+        tags: Vec::new(),
         server: ServerPlan::default(),
         data: DataPlan::default(),
         operations: OperationWeights::default(),
@@ -50,6 +54,8 @@ pub fn default_plan() -> Plan {
         index_build: None,
         tail: None,
         fleet: None,
+        checks: Vec::new(),
+        folder: None,
     }
 }
 
@@ -58,7 +64,15 @@ pub fn default_plan() -> Plan {
 /// # Errors
 /// All problems of the file: syntax, unknown keys, invalid types and values, and contradictions.
 pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
-    let reader = Reader { text };
+    parse_in(None, text, origin)
+}
+
+/// Parses a plan file in a folder, whose files its templates can name.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_in(folder: Option<&Path>, text: &str, origin: &str) -> Result<Plan, FileError> {
+    let reader = Reader { text, folder };
     reader.read().map_err(|mut problems| {
         problems.sort_by_key(|problem| (problem.line, problem.column));
         FileError { origin: origin.into(), kind: "plan", problems }
@@ -66,8 +80,8 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
 }
 
 /// Changes single keys of a plan. A typed value is TOML; invalid TOML, such as `1GiB` or
-/// `embedded`, is a text without its quotes. If a key occurs twice, the last value counts. The
-/// whole plan is left to [`validate`].
+/// `embedded`, is a text without its quotes. If a key occurs twice, the last value counts. A rate
+/// makes a closed loop a constant schedule. The whole plan is left to [`validate`].
 ///
 /// # Errors
 /// All problems with the keys and values; the plan is unchanged then.
@@ -75,7 +89,8 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     let mut lines = BTreeMap::new();
     let mut values = BTreeMap::new();
     let mut problems = Vec::new();
-    for Setting { key, value } in settings {
+    let implied = implied_by_rate(plan, settings);
+    for Setting { key, value } in settings.iter().chain(&implied) {
         match value {
             SettingValue::Text(text) => match setting_line(key, text) {
                 Ok(line) => drop((lines.insert(key, line), values.remove(key))),
@@ -90,7 +105,7 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
         return Err(problems);
     }
     let text: String = lines.into_values().collect();
-    let table = Reader { text: &text }.table().map_err(without_places)?;
+    let table = Reader::new(&text).table().map_err(without_places)?;
     let checked = check::check(&schema(), &text, table.get_ref());
     let wrong = checked.err().unwrap_or_default().into_iter();
     let wrong: Vec<Problem> = wrong.filter(|problem| !has_it(plan, problem)).collect();
@@ -122,6 +137,23 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     Ok(())
 }
 
+/// The schedule's other keys, if the settings give its rate without its kind: the plan's keys, or a
+/// constant schedule instead of a closed loop.
+fn implied_by_rate(plan: &Plan, settings: &[Setting]) -> Vec<Setting> {
+    let is_given = |key: &str| settings.iter().any(|setting| setting.key == key);
+    if !is_given("schedule.rate_per_s") || is_given("schedule.kind") {
+        return Vec::new();
+    }
+    let kind = match plan.schedule.kind() {
+        ScheduleKind::Closed => ScheduleKind::Constant,
+        kind => kind,
+    };
+    const DELAY: &str = "schedule.max_start_delay";
+    let delay = plan.schedule.max_start_delay().filter(|_| !is_given(DELAY));
+    let delay = delay.map(|delay| Setting::from_text(DELAY, delay.to_string()));
+    std::iter::once(Setting::from_text("schedule.kind", kind.as_str())).chain(delay).collect()
+}
+
 /// The problem with a key that no plan has.
 pub(crate) fn unknown_key(key: &str) -> Option<Problem> {
     let problems = set(&mut default_plan(), &[Setting::from_text(key, "")]).err()?;
@@ -140,7 +172,8 @@ fn with_value(plan: &Plan, key: &str, value: Value) -> Result<Plan, Problem> {
         place = &mut place[name];
     }
     *place = value;
-    serde_json::from_value(changed).map_err(wrong)
+    let changed = serde_json::from_value(changed).map_err(wrong)?;
+    Ok(Plan { folder: plan.folder.clone(), ..changed })
 }
 
 /// A line of TOML that is valid by itself.
@@ -157,13 +190,13 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     let quoted = format!("{key} = {}\n", toml::Value::String(value.into()));
     let literal = format!("{key} = {value}\n");
     let wrong = |line: &str| {
-        let table = Reader { text: line }.table();
+        let table = Reader::new(line).table();
         let checked = table.and_then(|table| check::check(&schema(), line, table.get_ref()));
         // Other keys of the same table may complete it; that is checked later.
         let is_missing = |problem: &Problem| problem.kind == ProblemKind::Missing;
         checked.err().filter(|problems| !problems.iter().all(is_missing))
     };
-    let is_one_value = !value.contains('\n') && Reader { text: &literal }.table().is_ok();
+    let is_one_value = !value.contains('\n') && Reader::new(&literal).table().is_ok();
     // A text may look like another type.
     let is_text = !is_one_value || (wrong(&literal).is_some() && wrong(&quoted).is_none());
     let line = if is_text { quoted } else { literal };
@@ -197,12 +230,30 @@ fn without_places(mut problems: Vec<Problem>) -> Vec<Problem> {
 /// Formats a resolved plan as a plan file that yields the same plan, except for
 /// [secrets](Plan::without_secrets).
 pub fn to_toml(plan: &Plan) -> String {
-    toml::to_string_pretty(&plan.without_secrets()).expect("numbers of a valid plan fit into TOML")
+    let plan = plan.without_secrets();
+    let fits = "numbers of a valid plan fit into TOML";
+    if !plan.is_own() {
+        return toml::to_string_pretty(&plan).expect(fits);
+    }
+    let mut table = toml::Table::try_from(&plan).expect(fits);
+    table.remove("access");
+    if let Some(toml::Value::Table(data)) = table.get_mut("data") {
+        data.retain(|key, _| OWN_DATA.contains(&key));
+    }
+    toml::to_string_pretty(&table).expect(fits)
 }
 
 /// The plan as JSON without secrets, for the document of a run.
 pub fn recorded(plan: &Plan) -> Value {
     serde_json::to_value(plan.without_secrets()).expect("a plan is plain data")
+}
+
+/// The plan in a record. Here, because code that reads plans would be compiled again in each crate that calls serde.
+///
+/// # Errors
+/// If it is not a plan of this version.
+pub fn from_recorded(value: Value) -> serde_json::Result<Plan> {
+    serde_json::from_value(value)
 }
 
 /// JSON schema of plan files.
@@ -222,9 +273,15 @@ pub fn schema() -> Value {
 
 struct Reader<'a> {
     text: &'a str,
+    /// Folder of the file, if it has one.
+    folder: Option<&'a Path>,
 }
 
 impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Reader { text, folder: None }
+    }
+
     /// The text parsed as TOML.
     fn table(&self) -> Result<Spanned<DeTable<'a>>, Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
@@ -240,7 +297,8 @@ impl<'a> Reader<'a> {
         let checked = check::check(&schema(), self.text, table);
         let mut problems = checked.err().unwrap_or_default();
         if problems.is_empty() {
-            let plan = merge(table).map_err(|problem| vec![problem])?;
+            let mut plan = merge(table).map_err(|problem| vec![problem])?;
+            plan.folder = self.folder.map(Path::to_owned);
             problems = self.problems_of(&plan, table);
             if problems.is_empty() {
                 return Ok(plan);
@@ -248,7 +306,8 @@ impl<'a> Reader<'a> {
             return Err(problems);
         }
         // The valid part is checked as well, so that all problems appear at once.
-        if let Some(plan) = merge_what_fits(table) {
+        if let Some(mut plan) = merge_what_fits(table) {
+            plan.folder = self.folder.map(Path::to_owned);
             for problem in self.problems_of(&plan, table) {
                 let is_known = |known: &Problem| known.line.is_some() && known.line == problem.line;
                 if problem.line.is_some() && !problems.iter().any(is_known) {
@@ -270,13 +329,20 @@ impl<'a> Reader<'a> {
 
     /// Locates a problem of the whole plan at the first of its keys that the file contains.
     fn place(&self, problem: Problem, table: &DeTable<'_>) -> Problem {
-        match problem.keys.iter().find_map(|key| offset_of(table, key)) {
-            Some(offset) => {
-                let (line, column) = check::position(self.text, offset);
-                problem.at(line, column)
+        let Some(offset) = problem.keys.iter().find_map(|key| offset_of(table, key)) else {
+            return problem;
+        };
+        let (line, column) = match (problem.line, problem.column) {
+            // A place in the template that is the key's value.
+            (Some(line), Some(column)) => {
+                let start = offset + opening_bytes(&self.text[offset..]);
+                let (first_line, first_column) = check::position(self.text, start);
+                let column = if line == 1 { first_column + column - 1 } else { column };
+                (first_line + line - 1, column)
             }
-            None => problem,
-        }
+            _ => check::position(self.text, offset),
+        };
+        problem.at(line, column)
     }
 }
 
@@ -284,12 +350,31 @@ impl<'a> Reader<'a> {
 fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
     let (first, rest) =
         key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
-    let value = table.get(first)?;
+    let (name, index) = match first.strip_suffix(']').and_then(|first| first.split_once('[')) {
+        Some((name, index)) => (name, index.parse::<usize>().ok()),
+        None => (first, None),
+    };
+    let mut value = table.get(name)?;
+    if let (Some(index), DeValue::Array(items)) = (index, value.get_ref()) {
+        value = items.get(index).unwrap_or(value);
+    }
     let here = value.span().start;
     match (rest, value.get_ref()) {
         (Some(rest), DeValue::Table(inner)) => Some(offset_of(inner, rest).unwrap_or(here)),
         _ => Some(here),
     }
+}
+
+/// Bytes before the content of a quoted text: the quotes, and a line break behind three of them.
+fn opening_bytes(text: &str) -> usize {
+    for quotes in ["'''", "\"\"\""] {
+        if let Some(content) = text.strip_prefix(quotes) {
+            let is_windows = content.starts_with("\r\n");
+            let line_break = if is_windows { 2 } else { usize::from(content.starts_with('\n')) };
+            return quotes.len() + line_break;
+        }
+    }
+    usize::from(text.starts_with(['\'', '"']))
 }
 
 /// The plan that the file changes.
@@ -308,6 +393,11 @@ fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
         // A mix must be complete: a weight left over from the base would go unnoticed.
         plan.operations = OperationWeights::default();
     }
+    let is_own = |value: &Spanned<DeValue<'_>>| matches!(value.get_ref(), DeValue::Array(_));
+    if table.get("operations").is_some_and(is_own) && !table.contains_key("keys") {
+        // The default, YCSB's own distribution, does not apply to own collections.
+        plan.keys = KeyDistribution::Uniform {};
+    }
     lay_file_over(&plan, table)
 }
 
@@ -322,7 +412,8 @@ fn lay_file_over(plan: &Plan, table: &DeTable<'_>) -> Result<Plan, Problem> {
     if gives_only(table, "data", "records", "times_cache") {
         merged["data"]["times_cache"] = Value::Null;
     }
-    serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))
+    let laid = serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))?;
+    Ok(Plan { folder: plan.folder.clone(), ..laid })
 }
 
 /// The plan with the valid keys of a file; `None` if its base is unknown.
@@ -412,6 +503,27 @@ mod tests {
         assert_eq!((plan.name.as_str(), plan.data.records), ("mine", 5000));
         assert_eq!((plan.access.min_scan_length, plan.access.max_scan_length), (2, 100));
         assert_eq!(plan.operations.scan, 0.95);
+    }
+
+    #[test]
+    fn unknown_key_suggests_keys_of_its_table_and_of_others() {
+        for (text, suggested) in [
+            ("[server]\ncompressor = 1", "`server.block_compressor`"),
+            ("[server]\ncahce = 1", "`server.cache`"),
+            ("block_compressor = 1", "`server.block_compressor`"),
+            ("[server.options.wiredTiger]\nblock_compressor = 1", "`server.block_compressor`"),
+            ("[data]\nclients = 1", "`client.clients`"),
+            ("duraton = 1", "`phases.duration`"),
+        ] {
+            let found = problems(text).concat();
+            assert!(found.contains(&format!("did you mean {suggested}")), "{text}: {found}");
+        }
+        let found = problems("[operations]\nfind = 1").concat();
+        assert!(
+            found.contains("read_modify_write") && found.contains("docs/workloads.md"),
+            "{found}"
+        );
+        assert!(!problems("zzzzzz = 1").concat().contains("did you mean"));
     }
 
     #[test]

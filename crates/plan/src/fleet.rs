@@ -2,6 +2,7 @@
 //! run's steps. The crate `fleet` derives the work of each host from it; other commands ignore the
 //! table.
 
+use crate::names::with_defaults;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,127 +41,91 @@ pub enum Amounts {
     PerServer,
 }
 
-/// Many client hosts and many servers, measured as one.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FleetPlan {
-    /// Hosts, or groups of the Ansible inventory, that generate the load.
-    pub clients: Vec<String>,
-    /// Number of these hosts that take part, counted from the first; all when absent.
-    #[schemars(range(min = 1, max = 4096))]
-    pub client_hosts: Option<u32>,
-    /// Hosts or groups on which servers are started. With `server.uri` the servers are already
-    /// running there, and agents only read these machines; machines that are not named are not
-    /// read.
-    pub servers: Vec<String>,
-    /// Agents per client host, 1 to 64.
-    #[schemars(range(min = 1, max = 64))]
-    pub agents_per_host: u32,
-    /// Which client host loads which servers.
-    pub mapping: Mapping,
-    /// Numbers of the servers that each agent loads, from 0: one list per agent, in the order of
-    /// the agents' numbers. Agents and servers are numbered host by host. Empty unless `mapping` is
-    /// `table`.
-    pub table: Vec<Vec<u32>>,
-    /// What `client.clients`, `schedule.rate_per_s` and `phases.operations` refer to.
-    pub amounts: Amounts,
-    /// Longest time until all agents have joined, with a first connection from each host.
-    pub join_within: Span,
-    /// Longest time of the load phase on any agent.
-    pub load_within: Span,
-    /// An agent that is silent for this time is lost; 1 s to 1 minute. An agent also ends by itself
-    /// after this time without the controller or Redis.
-    pub lease: Span,
-    /// Time from the start command to the common start of all agents; 100 ms to 1 minute.
-    pub start_lead: Span,
-    /// Manifests for Kubernetes; not rendered when absent.
-    pub kubernetes: Option<KubernetesPlan>,
-}
-
-impl Default for FleetPlan {
-    fn default() -> Self {
-        FleetPlan {
-            clients: Vec::new(),
-            client_hosts: None,
-            servers: Vec::new(),
-            agents_per_host: 1,
-            mapping: Mapping::Deployment,
-            table: Vec::new(),
-            amounts: Amounts::InAll,
-            join_within: Span::from_secs(60),
-            load_within: Span::from_secs(3600),
-            lease: Span::from_secs(40),
-            start_lead: Span::from_secs(2),
-            kubernetes: None,
-        }
+with_defaults! {
+    /// Many client hosts and many servers, measured as one.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct FleetPlan {
+        /// Hosts, or groups of the Ansible inventory, that generate the load.
+        pub clients: Vec<String>,
+        /// Number of these hosts that take part, counted from the first; all when absent.
+        #[schemars(range(min = 1, max = 4096))]
+        pub client_hosts: Option<u32>,
+        /// Hosts or groups on which servers are started. With `server.uri` the servers are already
+        /// running there, and agents only read these machines; machines that are not named are not
+        /// read.
+        pub servers: Vec<String>,
+        /// Agents per client host, 1 to 64.
+        #[schemars(range(min = 1, max = 64))]
+        pub agents_per_host: u32 = 1,
+        /// Which client host loads which servers.
+        pub mapping: Mapping = Mapping::Deployment,
+        /// Numbers of the servers that each agent loads, from 0: one list per agent, in the order
+        /// of the agents' numbers. Agents and servers are numbered host by host. Empty unless
+        /// `mapping` is `table`.
+        pub table: Vec<Vec<u32>>,
+        /// What `client.clients`, `schedule.rate_per_s` and `phases.operations` refer to.
+        pub amounts: Amounts = Amounts::InAll,
+        /// Longest time until all agents have joined, with a first connection from each host.
+        pub join_within: Span = Span::from_secs(60),
+        /// Longest time of the load phase on any agent.
+        pub load_within: Span = Span::from_secs(3600),
+        /// An agent that is silent for this time is lost; 1 s to 1 minute. An agent also ends by
+        /// itself after this time without the controller or Redis.
+        pub lease: Span = Span::from_secs(40),
+        /// Time from the start command to the common start of all agents; 100 ms to 1 minute.
+        pub start_lead: Span = Span::from_secs(2),
+        /// Manifests for Kubernetes; not rendered when absent.
+        pub kubernetes: Option<KubernetesPlan>,
     }
 }
 
-/// Contents of the manifests for Kubernetes.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct KubernetesPlan {
-    /// Namespace of all objects.
-    pub namespace: String,
-    /// Image with `dyno`, see `deploy/kubernetes/Dockerfile`.
-    pub image: String,
-    /// Image with `mongod` as its entry point.
-    pub server_image: String,
-    /// Image with `redis-server`.
-    pub redis_image: String,
-    /// Client pods, one agent each, 1 to 4096.
-    #[schemars(range(min = 1, max = 4096))]
-    pub client_pods: u32,
-    /// Server pods, each on its own node, 1 to 64; none are started with `server.kind = "uri"`.
-    #[schemars(range(min = 1, max = 64))]
-    pub server_pods: u32,
-    /// CPUs of a client pod.
-    #[schemars(range(min = 1))]
-    pub client_cpus: u32,
-    /// Memory of a client pod.
-    pub client_memory: Bytes,
-    /// CPUs of a server.
-    #[schemars(range(min = 1))]
-    pub server_cpus: u32,
-    /// Memory of a server.
-    pub server_memory: Bytes,
-    /// Volumes of a server pod, one per disk, 0 to 16. A pod has one server per volume, or more
-    /// with `server.pairs`, which then use the volumes in turn. Without a volume, the data is on
-    /// the node's disk for pods.
-    #[schemars(range(max = 16))]
-    pub disks: u32,
-    /// Size of each volume; without volumes, limit of the data that the servers of a pod may write.
-    pub disk_size: Bytes,
-    /// Storage class of the volumes; the cluster's default when absent.
-    pub storage_class: Option<String>,
-    /// Exclusive CPUs for servers and clients: limits equal requests, in whole CPUs, and the CPU
-    /// manager's static policy turns them into an exclusive set.
-    pub pin_cpus: bool,
-    /// Whether servers and clients use their node's network.
-    pub host_network: bool,
-}
-
-impl Default for KubernetesPlan {
-    fn default() -> Self {
-        KubernetesPlan {
-            namespace: "dyno".into(),
-            image: "dyno:latest".into(),
-            server_image: "mongo:8.0".into(),
-            redis_image: "redis:7.4".into(),
-            client_pods: 3,
-            server_pods: 1,
-            client_cpus: 2,
-            client_memory: Bytes(2 << 30),
-            server_cpus: 4,
-            server_memory: Bytes(8 << 30),
-            disks: 1,
-            disk_size: Bytes(100 << 30),
-            storage_class: None,
-            pin_cpus: true,
-            host_network: false,
-        }
+with_defaults! {
+    /// Contents of the manifests for Kubernetes.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct KubernetesPlan {
+        /// Namespace of all objects.
+        pub namespace: String = "dyno".into(),
+        /// Image with `dyno`, see `deploy/kubernetes/Dockerfile`.
+        pub image: String = "dyno:latest".into(),
+        /// Image with `mongod` as its entry point.
+        pub server_image: String = "mongo:8.0".into(),
+        /// Image with `redis-server`.
+        pub redis_image: String = "redis:7.4".into(),
+        /// Client pods, one agent each, 1 to 4096.
+        #[schemars(range(min = 1, max = 4096))]
+        pub client_pods: u32 = 3,
+        /// Server pods, each on its own node, 1 to 64; none are started with `server.kind = "uri"`.
+        #[schemars(range(min = 1, max = 64))]
+        pub server_pods: u32 = 1,
+        /// CPUs of a client pod.
+        #[schemars(range(min = 1))]
+        pub client_cpus: u32 = 2,
+        /// Memory of a client pod.
+        pub client_memory: Bytes = Bytes(2 << 30),
+        /// CPUs of a server.
+        #[schemars(range(min = 1))]
+        pub server_cpus: u32 = 4,
+        /// Memory of a server.
+        pub server_memory: Bytes = Bytes(8 << 30),
+        /// Volumes of a server pod, one per disk, 0 to 16. A pod has one server per volume, or more
+        /// with `server.pairs`, which then use the volumes in turn. Without a volume, the data is
+        /// on the node's disk for pods.
+        #[schemars(range(max = 16))]
+        pub disks: u32 = 1,
+        /// Size of each volume; without volumes, limit of the data that the servers of a pod may
+        /// write.
+        pub disk_size: Bytes = Bytes(100 << 30),
+        /// Storage class of the volumes; the cluster's default when absent.
+        pub storage_class: Option<String>,
+        /// Exclusive CPUs for servers and clients: limits equal requests, in whole CPUs, and the
+        /// CPU manager's static policy turns them into an exclusive set.
+        pub pin_cpus: bool = true,
+        /// Whether servers and clients use their node's network.
+        pub host_network: bool,
     }
 }
 

@@ -3,7 +3,7 @@
 //! the documents' order.
 
 use crate::model::ServerPlan;
-use crate::names::choices;
+use crate::names::{choices, with_defaults};
 use crate::topology::{Topology, TopologyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,53 +58,39 @@ choices! {
     }
 }
 
-/// An index is built on existing documents, and observed.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct IndexBuildPlan {
-    /// How the documents get into the collection.
-    pub layout: Layout,
-    /// Shortest string of a document, in bytes. At least 1.
-    pub shortest_string: u32,
-    /// Longest string of a document, in bytes. Lengths are uniform; a document has an integer, a
-    /// date, two strings and an array of one to four more strings.
-    pub longest_string: u32,
-    /// Fields of the index, such as `date`, or `date:-1,number:1`.
-    pub keys: String,
-    /// Whether the documents are read from the disk or from memory.
-    pub start: Start,
-    /// Change to the documents before the index is built a second time; it is built only once when
-    /// absent.
-    pub remedy: Option<Remedy>,
-    /// Server whose documents get the remedy, such as `split-1`; all servers of the topology when
-    /// absent.
-    pub remedy_on: Option<String>,
-    /// Number of additional builds without a trace, alternating with traced builds: the difference
-    /// is the cost of tracing. 0 to 100; not with a warm start, where each build changes the caches
-    /// of the next one.
-    #[schemars(range(min = 0, max = 100))]
-    pub untraced: u32,
-    /// Topologies on which the same index is built one after the other, each with its own
-    /// documents; only `server.topology` when empty.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub topologies: Vec<String>,
-}
-
-impl Default for IndexBuildPlan {
-    fn default() -> Self {
-        IndexBuildPlan {
-            layout: Layout::Ordered,
-            // Documents of 1 to 6 KiB, 3 KiB on average.
-            shortest_string: 341,
-            longest_string: 1024,
-            keys: "date".into(),
-            start: Start::Cold,
-            remedy: None,
-            remedy_on: None,
-            untraced: 1,
-            topologies: Vec::new(),
-        }
+with_defaults! {
+    /// An index is built on existing documents, and observed.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct IndexBuildPlan {
+        /// How the documents get into the collection.
+        pub layout: Layout = Layout::Ordered,
+        /// Shortest string of a document, in bytes. At least 1.
+        // By default, documents have 1 to 6 KiB, 3 KiB on average.
+        pub shortest_string: u32 = 341,
+        /// Longest string of a document, in bytes. Lengths are uniform; a document has an integer,
+        /// a date, two strings and an array of one to four more strings.
+        pub longest_string: u32 = 1024,
+        /// Fields of the index, such as `date`, or `date:-1,number:1`.
+        pub keys: String = "date".into(),
+        /// Whether the documents are read from the disk or from memory.
+        pub start: Start = Start::Cold,
+        /// Change to the documents before the index is built a second time; it is built only once
+        /// when absent.
+        pub remedy: Option<Remedy>,
+        /// Server whose documents get the remedy, such as `split-1`; all servers of the topology
+        /// when absent.
+        pub remedy_on: Option<String>,
+        /// Number of additional builds without a trace, alternating with traced builds: the
+        /// difference is the cost of tracing. 0 to 100; not with a warm start, where each build
+        /// changes the caches of the next one.
+        #[schemars(range(min = 0, max = 100))]
+        pub untraced: u32 = 1,
+        /// Topologies on which the same index is built one after the other, each with its own
+        /// documents; only `server.topology` when empty.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub topologies: Vec<String>,
     }
 }
 

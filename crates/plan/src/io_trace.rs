@@ -2,6 +2,7 @@
 //! which operations. `trace = true` is the table with its defaults.
 
 use crate::model::PhaseKind;
+use crate::names::with_defaults;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -31,42 +32,30 @@ pub enum TraceMode {
     Aggregated,
 }
 
-/// The I/O trace of a run: its window, operations and files.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct IoTracePlan {
-    /// Phase of the trace window.
-    pub phase: PhaseKind,
-    /// Time from the start of the phase to the start of the trace.
-    pub from: Span,
-    /// Longest duration; until the end of the phase when absent.
-    #[serde(rename = "for")]
-    pub length: Option<Span>,
-    /// Whether each call is stored, or only counts and histograms.
-    pub mode: TraceMode,
-    /// Operations to trace.
-    pub operations: Vec<TracedOperation>,
-    /// Patterns of file names, such as `*.wt`; a pattern with `/` matches whole paths. All files
-    /// when empty.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<String>,
-    /// Calls with fewer bytes are omitted.
-    pub smallest: Option<Bytes>,
-}
-
-impl Default for IoTracePlan {
-    fn default() -> Self {
-        use TracedOperation::{Read, Sync, Write};
-        IoTracePlan {
-            phase: PhaseKind::Measure,
-            from: Span::from_secs(0),
-            length: None,
-            mode: TraceMode::Events,
-            operations: vec![Read, Write, Sync],
-            files: Vec::new(),
-            smallest: None,
-        }
+with_defaults! {
+    /// The I/O trace of a run: its window, operations and files.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct IoTracePlan {
+        /// Phase of the trace window.
+        pub phase: PhaseKind = PhaseKind::Measure,
+        /// Time from the start of the phase to the start of the trace.
+        pub from: Span = Span::from_secs(0),
+        /// Longest duration; until the end of the phase when absent.
+        #[serde(rename = "for")]
+        pub length: Option<Span>,
+        /// Whether each call is stored, or only counts and histograms.
+        pub mode: TraceMode = TraceMode::Events,
+        /// Operations to trace.
+        pub operations: Vec<TracedOperation> =
+            vec![TracedOperation::Read, TracedOperation::Write, TracedOperation::Sync],
+        /// Patterns of file names, such as `*.wt`; a pattern with `/` matches whole paths. All
+        /// files when empty.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub files: Vec<String>,
+        /// Calls with fewer bytes are omitted.
+        pub smallest: Option<Bytes>,
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod axis;
 pub mod builtin;
 pub mod command_words;
+mod counted_operations;
 pub mod error;
 pub mod file;
 pub mod fleet;
@@ -15,6 +16,7 @@ pub mod knobs;
 pub mod model;
 pub mod names;
 pub mod nearest;
+pub mod operation;
 pub mod placement;
 pub mod price;
 pub mod problem;
@@ -31,6 +33,7 @@ pub mod topology;
 pub mod units;
 pub mod uri;
 pub mod validate;
+pub mod workload;
 pub mod wsf;
 pub mod ycsb;
 

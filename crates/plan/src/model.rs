@@ -8,13 +8,15 @@ use crate::command_words::{MASK, lacks_secrets, without_query, without_secrets};
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
-use crate::names::{choices, named};
+use crate::names::{choices, named, with_defaults};
+use crate::operation;
 use crate::price::PricePlan;
 use crate::storage::Storage;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
 use crate::uri::redact;
+use crate::workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,11 +33,14 @@ pub struct Plan {
     /// One sentence about the purpose of the workload.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+    /// Labels of the run, by which `dyno runs --tag` finds it. One to 64 characters of `[A-Za-z0-9._-]` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// The server under test.
     pub server: ServerPlan,
     /// The documents: their number, content and location.
     pub data: DataPlan,
-    /// Weights of the operations.
+    /// The operations: weights of YCSB's operations, or a list of own operations.
     pub operations: OperationWeights,
     /// Which documents the operations access.
     pub keys: KeyDistribution,
@@ -65,6 +70,12 @@ pub struct Plan {
     pub tail: Option<TailPlan>,
     /// The hosts of `dyno fleet`, which other commands ignore; none when absent.
     pub fleet: Option<FleetPlan>,
+    /// Aggregations of own collections with an expected result, after the load and after the measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<workload::Check>,
+    /// Folder of the plan file, whose files templates can name. Not a key: a plan cannot choose it.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
 }
 
 choices! {
@@ -85,98 +96,107 @@ choices! {
     }
 }
 
-/// The server under test and the settings it is started with.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ServerPlan {
-    /// Which server is measured.
-    pub kind: ServerKind,
-    /// The servers to start and join: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR` with
-    /// their details, and for an index build `split=N`, see `docs/servers.md`. One server, or
-    /// `pairs` servers, when absent.
-    pub topology: Option<String>,
-    /// Number of independent servers, each with its own client that executes the plan; 1 to 64. All
-    /// of them start together, and the result shows them together and individually.
-    #[schemars(range(min = 1, max = 64))]
-    pub pairs: u32,
-    /// CPUs and memory of the servers and their clients, on this machine or on each fleet host,
-    /// such as `spread` or `cores-per-instance=4 client=other`; the system decides when absent.
-    pub placement: Option<String>,
-    /// Connection string without credentials; only with `kind = "uri"`.
-    pub uri: Option<String>,
-    /// The `mongod` program: a path, or a version installed by `dyno server install`, such as
-    /// `6.0.27`. The first one found when absent. If set, `kind = "auto"` means `mongod`.
-    pub mongod: Option<String>,
-    /// Path of the `mongos` program; `mongos` next to `mongod` or on `PATH` when absent. Not with
-    /// the embedded server.
-    pub mongos: Option<String>,
-    /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest useful
-    /// size for this kind of server. The server's own default when absent.
-    pub cache: Option<CacheSize>,
-    /// Block compressor of a server that we start: `none`, `lz4`, `zlib`, `snappy` or `zstd`, if
-    /// the server supports it.
-    pub block_compressor: Option<String>,
-    /// A write is acknowledged when it is on the disk. The embedded server flushes its log on every
-    /// commit; for other servers the operations use `journal=true` in their write concern.
-    pub durable_writes: bool,
-    /// Time between checkpoints of a server that we start. The server's own default when absent.
-    pub checkpoint_interval: Option<Span>,
-    /// Data folder of a server that we start. A temporary folder inside the run directory when absent.
-    pub data_dir: Option<String>,
-    /// Data folders on several disks, instead of `data_dir`; `disk_mapping` assigns the servers
-    /// with data to them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub data_dirs: Vec<String>,
-    /// How servers are assigned to `data_dirs`.
-    pub disk_mapping: DiskMapping,
-    /// Storage that is prepared for the data of all servers that we start, and removed afterwards,
-    /// such as `xfs on /dev/nvme1n1` or `ext4 on loop:4GiB at 500 iops`; instead of `data_dir`.
-    /// Needs root, see `docs/storage.md`.
-    pub storage: Option<Storage>,
-    /// Whether connections are encrypted, with certificates created for the run.
-    pub encryption: Encryption,
-    /// Whether clients must authenticate, as a user with a random password created for the run.
-    pub auth: bool,
-    /// Write-ahead journal of `mongod`; can be off only up to version 6.0 and outside replica sets.
-    /// On when absent.
-    pub journal: Option<bool>,
-    /// Longest time between two journal writes of `mongod`, 1 ms to 500 ms in whole milliseconds;
-    /// 100 ms when absent.
-    pub journal_commit_interval: Option<Span>,
-    /// Compressor of the journal of `mongod` (`none`, `snappy`, `zlib`, `zstd`); `snappy` when absent.
-    pub journal_compressor: Option<String>,
-    /// Storage engine of `mongod`; `wired-tiger` when absent.
-    pub storage_engine: Option<StorageEngine>,
-    /// Parameters of `mongod` by name, as after `--setParameter`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub parameters: BTreeMap<String, String>,
-    /// Parameters, by name, that the command `setParameter` sets at run time on every server with
-    /// data. The previous values are restored at the end of the run, even on servers that were
-    /// already running.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub runtime_parameters: BTreeMap<String, String>,
-    /// Settings of the kernel and of devices of this machine by name, set for the run and restored
-    /// afterwards: `swappiness`, `dirty_ratio`, `dirty_background_ratio`, `zone_reclaim`,
-    /// `numa_balancing`, `huge_pages`, `huge_pages_defrag`, `cpu_governor`, and for the disk with
-    /// the data `readahead` and `io_scheduler`. They need root, and a server that we start.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub host_settings: BTreeMap<String, String>,
-    /// Options of the connection string to servers that we start, such as
-    /// `w=majority&readConcernLevel=majority`: read and write concern, compression, read
-    /// preference.
-    pub connection_options: Option<String>,
-    /// Address of its machine on which a server that we start accepts connections, such as
-    /// `10.0.0.21`, or `0.0.0.0` for all addresses, which needs `advertise`; 127.0.0.1 when absent.
-    /// Without a password (`auth`), everyone who reaches the server has full access.
-    pub listen: Option<String>,
-    /// Name or address by which clients and members reach a server that listens on `listen`, such
-    /// as `db1.example.com`; the value of `listen` when absent. Certificates are valid for it.
-    pub advertise: Option<String>,
-    /// Network card on the servers' machine whose receive packet steering is set for the run:
-    /// `eth0` for all online CPUs, or `eth0=0-3`; the name `auto` means the card with the servers'
-    /// listening address. The previous setting is restored afterwards. Unchanged when absent.
-    pub receive_packet_steering: Option<String>,
+with_defaults! {
+    /// The server under test and the settings it is started with.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ServerPlan {
+        /// Which server is measured.
+        pub kind: ServerKind,
+        /// The servers to start and join: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR`
+        /// with their details, and for an index build `split=N`, see `docs/servers.md`. One server,
+        /// or `pairs` servers, when absent.
+        pub topology: Option<String>,
+        /// Number of independent servers, each with its own client that executes the plan; 1 to 64.
+        /// All of them start together, and the result shows them together and individually.
+        #[schemars(range(min = 1, max = 64))]
+        pub pairs: u32 = 1,
+        /// CPUs and memory of the servers and their clients, on this machine or on each fleet host,
+        /// such as `spread` or `cores-per-instance=4 client=other`; the system decides when absent.
+        pub placement: Option<String>,
+        /// Connection string without credentials; only with `kind = "uri"`.
+        pub uri: Option<String>,
+        /// The `mongod` program: a path, or a version installed by `dyno server install`, such as
+        /// `6.0.27`. The first one found when absent. If set, `kind = "auto"` means `mongod`.
+        pub mongod: Option<String>,
+        /// Path of the `mongos` program; `mongos` next to `mongod` or on `PATH` when absent. Not
+        /// with the embedded server.
+        pub mongos: Option<String>,
+        /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest
+        /// useful size for this kind of server. The server's own default when absent.
+        pub cache: Option<CacheSize>,
+        /// Block compressor of a server that we start: `none`, `lz4`, `zlib`, `snappy` or `zstd`,
+        /// if the server supports it.
+        pub block_compressor: Option<String>,
+        /// A write is acknowledged when it is on the disk. The embedded server flushes its log on
+        /// every commit; for other servers the operations use `journal=true` in their write
+        /// concern.
+        pub durable_writes: bool,
+        /// Time between checkpoints of a server that we start. The server's own default when
+        /// absent.
+        pub checkpoint_interval: Option<Span>,
+        /// Data folder of a server that we start. A temporary folder inside the run directory when
+        /// absent.
+        pub data_dir: Option<String>,
+        /// Data folders on several disks, instead of `data_dir`; `disk_mapping` assigns the servers
+        /// with data to them.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub data_dirs: Vec<String>,
+        /// How servers are assigned to `data_dirs`.
+        pub disk_mapping: DiskMapping,
+        /// Storage that is prepared for the data of all servers that we start, and removed
+        /// afterwards, such as `xfs on /dev/nvme1n1` or `ext4 on loop:4GiB at 500 iops`; instead of
+        /// `data_dir`. Needs root, see `docs/storage.md`.
+        pub storage: Option<Storage>,
+        /// Whether connections are encrypted, with certificates created for the run.
+        pub encryption: Encryption,
+        /// Whether clients must authenticate, as a user with a random password created for the run.
+        pub auth: bool,
+        /// Write-ahead journal of `mongod`; can be off only up to version 6.0 and outside replica
+        /// sets. On when absent.
+        pub journal: Option<bool>,
+        /// Longest time between two journal writes of `mongod`, 1 ms to 500 ms in whole
+        /// milliseconds; 100 ms when absent.
+        pub journal_commit_interval: Option<Span>,
+        /// Compressor of the journal of `mongod` (`none`, `snappy`, `zlib`, `zstd`); `snappy` when
+        /// absent.
+        pub journal_compressor: Option<String>,
+        /// Storage engine of `mongod`; `wired-tiger` when absent.
+        pub storage_engine: Option<StorageEngine>,
+        /// Parameters of `mongod` by name, as after `--setParameter`.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub parameters: BTreeMap<String, String>,
+        /// Parameters, by name, that the command `setParameter` sets at run time on every server
+        /// with data. The previous values are restored at the end of the run, even on servers that
+        /// were already running.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub runtime_parameters: BTreeMap<String, String>,
+        /// Settings of the kernel and of devices of this machine by name, set for the run and
+        /// restored afterwards: `swappiness`, `dirty_ratio`, `dirty_background_ratio`,
+        /// `zone_reclaim`, `numa_balancing`, `huge_pages`, `huge_pages_defrag`, `cpu_governor`, and
+        /// for the disk with the data `readahead` and `io_scheduler`. They need root, and a server
+        /// that we start.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub host_settings: BTreeMap<String, String>,
+        /// Options of the connection string to servers that we start, such as
+        /// `w=majority&readConcernLevel=majority`: read and write concern, compression, read
+        /// preference.
+        pub connection_options: Option<String>,
+        /// Address of its machine on which a server that we start accepts connections, such as
+        /// `10.0.0.21`, or `0.0.0.0` for all addresses, which needs `advertise`; 127.0.0.1 when
+        /// absent. Without a password (`auth`), everyone who reaches the server has full access.
+        pub listen: Option<String>,
+        /// Name or address by which clients and members reach a server that listens on `listen`,
+        /// such as `db1.example.com`; the value of `listen` when absent. Certificates are valid for
+        /// it.
+        pub advertise: Option<String>,
+        /// Network card on the servers' machine whose receive packet steering is set for the run:
+        /// `eth0` for all online CPUs, or `eth0=0-3`; the name `auto` means the card with the
+        /// servers' listening address. The previous setting is restored afterwards. Unchanged when
+        /// absent.
+        pub receive_packet_steering: Option<String>,
+    }
 }
 
 /// How servers with data are assigned to several data folders.
@@ -284,114 +304,60 @@ impl ServerPlan {
     }
 }
 
-impl Default for ServerPlan {
-    fn default() -> Self {
-        ServerPlan {
-            kind: ServerKind::default(),
-            topology: None,
-            pairs: 1,
-            placement: None,
-            uri: None,
-            mongod: None,
-            mongos: None,
-            cache: None,
-            block_compressor: None,
-            durable_writes: false,
-            checkpoint_interval: None,
-            data_dir: None,
-            data_dirs: Vec::new(),
-            disk_mapping: DiskMapping::default(),
-            storage: None,
-            encryption: Encryption::default(),
-            auth: false,
-            journal: None,
-            journal_commit_interval: None,
-            journal_compressor: None,
-            storage_engine: None,
-            parameters: BTreeMap::new(),
-            runtime_parameters: BTreeMap::new(),
-            host_settings: BTreeMap::new(),
-            connection_options: None,
-            listen: None,
-            advertise: None,
-            receive_packet_steering: None,
-        }
-    }
-}
-
-/// The documents of the collection under test.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DataPlan {
-    /// Database.
-    pub database: String,
-    /// Collection.
-    pub collection: String,
-    /// Documents in the whole data set (YCSB `recordcount`). At least 1.
-    pub records: u64,
-    /// Size of the data set as a multiple of one server's cache, instead of `records`; a resolved
-    /// plan contains only `records`. Needs `server.cache`.
-    pub times_cache: Option<f64>,
-    /// Number of the first document that this client loads and uses (YCSB `insertstart`).
-    pub insert_start: u64,
-    /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when absent.
-    pub insert_count: Option<u64>,
-    /// Distance between the numbers of two documents that operations insert after the data set: the
-    /// number of clients that insert into it, each with its own `insert_offset`. At least 1.
-    #[schemars(range(min = 1))]
-    pub insert_step: u32,
-    /// Which of `insert_step` consecutive numbers this client uses, from 0.
-    pub insert_offset: u32,
-    /// Fields of a document besides `_id`. At least 1.
-    pub field_count: u32,
-    /// Field names consist of this prefix and a number from 0.
-    pub field_name_prefix: String,
-    /// Distribution of the length of a field's value.
-    pub field_length: FieldLength,
-    /// Share of each value that a compressor can remove, 0 (random bytes as in YCSB) to 1.
-    pub compressible_ratio: f64,
-    /// Whether values are computed from key and field name, so that every read can be verified.
-    pub integrity: bool,
-    /// Order of document numbers in the key space.
-    pub key_order: KeyOrder,
-    /// Text before the number in a key. YCSB: `user`.
-    pub key_prefix: String,
-    /// Numbers in keys are padded with zeros to this width.
-    pub zero_padding: u32,
-    /// Secondary indexes that are created after loading, each as ascending field names separated by
-    /// commas, such as `field0` or `field1,field0`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub indexes: Vec<String>,
-    /// The data at the start of a run.
-    pub fresh: FreshData,
-    /// State of the kernel's page cache when the load begins.
-    pub page_cache: PageCache,
-}
-
-impl Default for DataPlan {
-    fn default() -> Self {
-        DataPlan {
-            database: "ycsb".into(),
-            collection: "usertable".into(),
-            records: 100_000,
-            times_cache: None,
-            insert_start: 0,
-            insert_count: None,
-            insert_step: 1,
-            insert_offset: 0,
-            field_count: 10,
-            field_name_prefix: "field".into(),
-            field_length: FieldLength::default(),
-            compressible_ratio: 0.0,
-            integrity: false,
-            key_order: KeyOrder::Hashed,
-            key_prefix: "user".into(),
-            zero_padding: 1,
-            indexes: Vec::new(),
-            fresh: FreshData::WhenChanged,
-            page_cache: PageCache::Keep,
-        }
+with_defaults! {
+    /// The documents of the collection under test.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct DataPlan {
+        /// Database.
+        pub database: String = "ycsb".into(),
+        /// Collection.
+        pub collection: String = "usertable".into(),
+        /// Documents in the whole data set (YCSB `recordcount`). At least 1.
+        pub records: u64 = 100_000,
+        /// Size of the data set as a multiple of one server's cache, instead of `records`; a
+        /// resolved plan contains only `records`. Needs `server.cache`.
+        pub times_cache: Option<f64>,
+        /// Number of the first document that this client loads and uses (YCSB `insertstart`).
+        pub insert_start: u64,
+        /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when
+        /// absent.
+        pub insert_count: Option<u64>,
+        /// Distance between the numbers of two documents that operations insert after the data set:
+        /// the number of clients that insert into it, each with its own `insert_offset`. At least
+        /// 1.
+        #[schemars(range(min = 1))]
+        pub insert_step: u32 = 1,
+        /// Which of `insert_step` consecutive numbers this client uses, from 0.
+        pub insert_offset: u32,
+        /// Fields of a document besides `_id`. At least 1.
+        pub field_count: u32 = 10,
+        /// Field names consist of this prefix and a number from 0.
+        pub field_name_prefix: String = "field".into(),
+        /// Distribution of the length of a field's value.
+        pub field_length: FieldLength,
+        /// Share of each value that a compressor can remove, 0 (random bytes as in YCSB) to 1.
+        pub compressible_ratio: f64,
+        /// Whether values are computed from key and field name, so that every read can be verified.
+        pub integrity: bool,
+        /// Order of document numbers in the key space.
+        pub key_order: KeyOrder = KeyOrder::Hashed,
+        /// Text before the number in a key. YCSB: `user`.
+        pub key_prefix: String = "user".into(),
+        /// Numbers in keys are padded with zeros to this width.
+        pub zero_padding: u32 = 1,
+        /// Secondary indexes that are created after loading, each as ascending field names
+        /// separated by commas, such as `field0` or `field1,field0`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub indexes: Vec<String>,
+        /// The data at the start of a run.
+        pub fresh: FreshData = FreshData::WhenChanged,
+        /// State of the kernel's page cache when the load begins.
+        pub page_cache: PageCache = PageCache::Keep,
+        /// Own collections. Of the other keys, only `database`, `fresh` and `page_cache` apply to them.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub collections: Vec<workload::Collection>,
     }
 }
 
@@ -401,9 +367,21 @@ impl DataPlan {
         self.indexes.iter().map(|fields| fields.split(',').map(str::trim).collect())
     }
 
+    /// Documents of the whole data set, over all own collections if there are any.
+    pub fn planned_documents(&self) -> u64 {
+        if self.collections.is_empty() {
+            return self.records;
+        }
+        self.collections.iter().filter_map(|collection| collection.records).sum()
+    }
+
     /// Mean size of a document in bytes, without its key and field names; `None` if lengths follow
-    /// a histogram. Too large for zipfian lengths, where short values are the most frequent.
+    /// a histogram, or for own collections. Too large for zipfian lengths, where short values are
+    /// the most frequent.
     pub fn mean_document_bytes(&self) -> Option<u64> {
+        if !self.collections.is_empty() {
+            return None;
+        }
         let field = match self.field_length {
             FieldLength::Constant { bytes } => bytes,
             FieldLength::Uniform { min_bytes, max_bytes }
@@ -498,28 +476,122 @@ pub enum KeyOrder {
     Ordered,
 }
 
-/// Weights of the operations. They are divided by their sum; at least one is positive.
+/// The operations of a mix: YCSB's by their weights, or the user's own. Weights are divided by their sum; at least one is
+/// positive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(from = "OperationsForm", into = "OperationsForm")]
+#[schemars(with = "OperationsForm")]
 pub struct OperationWeights {
-    /// Find one document by key.
     pub read: f64,
-    /// Set fields of one document.
     pub update: f64,
-    /// Insert a new document.
     pub insert: f64,
-    /// Find a range of documents in key order.
     pub scan: f64,
-    /// Read a document, then update it.
     pub read_modify_write: f64,
-    /// Delete one document by key.
     pub delete: f64,
+    /// Own operations. If there are any, all weights above are 0.
+    pub own: Vec<workload::Operation>,
+}
+
+/// Form of the operations in a file.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum OperationsForm {
+    /// Weights of YCSB's operations.
+    Weights(WeightsTable),
+    /// Own operations.
+    Own(Vec<workload::Operation>),
+}
+
+/// Weights of YCSB's operations.
+#[derive(Serialize, Deserialize, JsonSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WeightsTable {
+    /// Find one document by key.
+    read: f64,
+    /// Set fields of one document.
+    update: f64,
+    /// Insert a new document.
+    insert: f64,
+    /// Find a range of documents in key order.
+    scan: f64,
+    /// Read a document, then update it.
+    read_modify_write: f64,
+    /// Delete one document by key.
+    delete: f64,
+}
+
+impl From<OperationsForm> for OperationWeights {
+    fn from(form: OperationsForm) -> Self {
+        match form {
+            OperationsForm::Own(own) => OperationWeights { own, ..Default::default() },
+            OperationsForm::Weights(WeightsTable {
+                read,
+                update,
+                insert,
+                scan,
+                read_modify_write,
+                delete,
+            }) => OperationWeights {
+                read,
+                update,
+                insert,
+                scan,
+                read_modify_write,
+                delete,
+                own: Vec::new(),
+            },
+        }
+    }
+}
+
+impl From<OperationWeights> for OperationsForm {
+    fn from(weights: OperationWeights) -> Self {
+        let OperationWeights { read, update, insert, scan, read_modify_write, delete, own } =
+            weights;
+        if !own.is_empty() {
+            return OperationsForm::Own(own);
+        }
+        OperationsForm::Weights(WeightsTable {
+            read,
+            update,
+            insert,
+            scan,
+            read_modify_write,
+            delete,
+        })
+    }
 }
 
 impl OperationWeights {
+    /// The weights of YCSB's operations with their names.
+    pub fn by_name(&self) -> [(&'static str, f64); 6] {
+        [
+            (operation::READ, self.read),
+            (operation::UPDATE, self.update),
+            (operation::INSERT, self.insert),
+            (operation::SCAN, self.scan),
+            (operation::READ_MODIFY_WRITE, self.read_modify_write),
+            (operation::DELETE, self.delete),
+        ]
+    }
+
     /// Whether some operation writes.
     pub fn has_writes(&self) -> bool {
-        self.update + self.insert + self.read_modify_write + self.delete > 0.0
+        self.update + self.insert + self.read_modify_write + self.delete > 0.0 || self.own_writes()
+    }
+
+    /// Whether operations may insert documents. An own operation that writes may do so in several ways.
+    pub fn may_insert(&self) -> bool {
+        self.insert > 0.0 || self.own_writes()
+    }
+
+    /// Whether operations may delete documents.
+    pub fn may_delete(&self) -> bool {
+        self.delete > 0.0 || self.own_writes()
+    }
+
+    fn own_writes(&self) -> bool {
+        self.own.iter().any(|operation| operation.effect() != operation::Effect::Read)
     }
 }
 
@@ -557,44 +629,30 @@ pub enum KeyDistribution {
     },
 }
 
-/// Details of single operations.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct AccessPlan {
-    /// Whether reads return all fields (otherwise one, chosen uniformly).
-    pub read_all_fields: bool,
-    /// Whether reads of all fields name each field in a projection.
-    pub read_all_fields_by_name: bool,
-    /// Whether updates set all fields (otherwise one, chosen uniformly).
-    pub write_all_fields: bool,
-    /// Shortest scan in documents.
-    pub min_scan_length: u32,
-    /// Longest scan in documents.
-    pub max_scan_length: u32,
-    /// Distribution of the scan length.
-    pub scan_length_distribution: ScanLength,
-    /// Index that scans follow; `_id` when absent.
-    pub scan_along: Option<ScanPath>,
-    /// Order of the kinds of operations; random when absent.
-    pub operation_order: Option<OperationOrder>,
-    /// Whether inserts replace an existing document with the same key (YCSB `mongodb.upsert`).
-    pub upsert: bool,
-}
-
-impl Default for AccessPlan {
-    fn default() -> Self {
-        AccessPlan {
-            read_all_fields: true,
-            read_all_fields_by_name: false,
-            write_all_fields: false,
-            min_scan_length: 1,
-            max_scan_length: 1000,
-            scan_length_distribution: ScanLength::Uniform,
-            scan_along: None,
-            operation_order: None,
-            upsert: false,
-        }
+with_defaults! {
+    /// Details of single operations.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct AccessPlan {
+        /// Whether reads return all fields (otherwise one, chosen uniformly).
+        pub read_all_fields: bool = true,
+        /// Whether reads of all fields name each field in a projection.
+        pub read_all_fields_by_name: bool,
+        /// Whether updates set all fields (otherwise one, chosen uniformly).
+        pub write_all_fields: bool,
+        /// Shortest scan in documents.
+        pub min_scan_length: u32 = 1,
+        /// Longest scan in documents.
+        pub max_scan_length: u32 = 1000,
+        /// Distribution of the scan length.
+        pub scan_length_distribution: ScanLength = ScanLength::Uniform,
+        /// Index that scans follow; `_id` when absent.
+        pub scan_along: Option<ScanPath>,
+        /// Order of the kinds of operations; random when absent.
+        pub operation_order: Option<OperationOrder>,
+        /// Whether inserts replace an existing document with the same key (YCSB `mongodb.upsert`).
+        pub upsert: bool,
     }
 }
 
@@ -645,54 +703,40 @@ choices! {
     }
 }
 
-/// Connections, threads, protocol backend and failure handling.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientPlan {
-    /// Concurrent connections, each with at most one operation in flight (YCSB's threads). At least 1.
-    pub clients: u32,
-    /// Worker threads that share the connections, 1 to `clients`.
-    pub threads: u32,
-    /// Implementation of the protocol.
-    pub backend: Backend,
-    /// Seed of all random sequences; the same seed repeats the same operations.
-    pub seed: u64,
-    /// An operation without an answer after this time counts as a timeout, and its connection is
-    /// replaced.
-    pub timeout: Span,
-    /// A run ends if no connection is available for this time, or for `timeout` if that is longer.
-    pub give_up: Span,
-    /// Whether to pin each worker thread to one core.
-    pub pin: bool,
-    /// Documents per insert command of the load phase, 1 to 100 000.
-    pub batch: u32,
-    /// Connections of the load phase; `clients` when absent.
-    pub load_clients: Option<u32>,
-    /// Mean time that a client of a closed loop waits between an answer and its next operation; none when absent or 0.
-    pub think_time: Option<Span>,
-    /// Distribution of the think time; `constant` when absent.
-    pub think_time_distribution: Option<ThinkTime>,
-    /// Largest share of failed operations with which a run still succeeds, 0 to 1.
-    pub tolerated_error_ratio: f64,
-}
-
-impl Default for ClientPlan {
-    fn default() -> Self {
-        ClientPlan {
-            clients: 16,
-            threads: 1,
-            backend: Backend::Wire,
-            seed: 42,
-            timeout: Span::from_secs(10),
-            give_up: Span::from_secs(30),
-            pin: false,
-            batch: 100,
-            load_clients: None,
-            think_time: None,
-            think_time_distribution: None,
-            tolerated_error_ratio: 0.0,
-        }
+with_defaults! {
+    /// Connections, threads, protocol backend and failure handling.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ClientPlan {
+        /// Concurrent connections, each with at most one operation in flight (YCSB's threads). At
+        /// least 1.
+        pub clients: u32 = 16,
+        /// Worker threads that share the connections, 1 to `clients`.
+        pub threads: u32 = 1,
+        /// Implementation of the protocol.
+        pub backend: Backend = Backend::Wire,
+        /// Seed of all random sequences; the same seed repeats the same operations.
+        pub seed: u64 = 42,
+        /// An operation without an answer after this time counts as a timeout, and its connection
+        /// is replaced.
+        pub timeout: Span = Span::from_secs(10),
+        /// A run ends if no connection is available for this time, or for `timeout` if that is
+        /// longer.
+        pub give_up: Span = Span::from_secs(30),
+        /// Whether to pin each worker thread to one core.
+        pub pin: bool,
+        /// Documents per insert command of the load phase, 1 to 100 000.
+        pub batch: u32 = 100,
+        /// Connections of the load phase; `clients` when absent.
+        pub load_clients: Option<u32>,
+        /// Mean time that a client of a closed loop waits between an answer and its next operation;
+        /// none when absent or 0.
+        pub think_time: Option<Span>,
+        /// Distribution of the think time; `constant` when absent.
+        pub think_time_distribution: Option<ThinkTime>,
+        /// Largest share of failed operations with which a run still succeeds, 0 to 1.
+        pub tolerated_error_ratio: f64,
     }
 }
 
@@ -812,57 +856,40 @@ impl Schedule {
     }
 }
 
-/// How long each phase lasts.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PhasePlan {
-    /// Time before measuring starts, under the same load; its operations are recorded separately.
-    /// 0: none.
-    pub warmup: Span,
-    /// Longest measuring time; no limit when absent. At least one of `duration` and `operations` is given.
-    pub duration: Option<Span>,
-    /// Operations to measure; no limit when absent.
-    pub operations: Option<u64>,
-}
-
-impl Default for PhasePlan {
-    fn default() -> Self {
-        PhasePlan {
-            warmup: Span::from_secs(5),
-            duration: Some(Span::from_secs(30)),
-            operations: None,
-        }
+with_defaults! {
+    /// How long each phase lasts.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct PhasePlan {
+        /// Time before measuring starts, under the same load; its operations are recorded
+        /// separately. 0: none.
+        pub warmup: Span = Span::from_secs(5),
+        /// Longest measuring time; no limit when absent. At least one of `duration` and
+        /// `operations` is given.
+        pub duration: Option<Span> = Some(Span::from_secs(30)),
+        /// Operations to measure; no limit when absent.
+        pub operations: Option<u64>,
     }
 }
 
-/// Observation of machine, servers and exporters while the load runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ObservePlan {
-    /// Whether this machine and the processes of client and servers are observed.
-    pub host: bool,
-    /// Whether the servers' metrics are read, each over its own connection.
-    pub server: bool,
-    /// Time between two readings: 100 ms to 1 minute.
-    pub interval: Span,
-    /// Prometheus exporters to read as well.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exporters: Vec<ExporterPlan>,
-    /// A Grafana that gets annotations after a run is recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub grafana: Option<GrafanaPlan>,
-}
-
-impl Default for ObservePlan {
-    fn default() -> Self {
-        ObservePlan {
-            host: true,
-            server: true,
-            interval: Span::from_secs(1),
-            exporters: Vec::new(),
-            grafana: None,
-        }
+with_defaults! {
+    /// Observation of machine, servers and exporters while the load runs.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ObservePlan {
+        /// Whether this machine and the processes of client and servers are observed.
+        pub host: bool = true,
+        /// Whether the servers' metrics are read, each over its own connection.
+        pub server: bool = true,
+        /// Time between two readings: 100 ms to 1 minute.
+        pub interval: Span = Span::from_secs(1),
+        /// Prometheus exporters to read as well.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub exporters: Vec<ExporterPlan>,
+        /// A Grafana that gets annotations after a run is recorded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub grafana: Option<GrafanaPlan>,
     }
 }
 
@@ -961,7 +988,25 @@ named! {
     }
 }
 
+/// Keys of `data` that apply to own collections.
+pub(crate) const OWN_DATA: [&str; 4] = ["database", "fresh", "page_cache", "collections"];
+
 impl Plan {
+    /// Whether the plan has own collections or operations.
+    pub fn is_own(&self) -> bool {
+        !self.operations.own.is_empty() || !self.data.collections.is_empty()
+    }
+
+    /// The plan's own collections, operations and checks.
+    pub fn own_workload(&self) -> workload::Workload {
+        workload::Workload {
+            data: workload::Data { collections: self.data.collections.clone() },
+            operations: self.operations.own.clone(),
+            checks: self.checks.clone(),
+            folder: self.folder.clone(),
+        }
+    }
+
     /// The plan in a form that may be stored and shown: hides passwords, tokens and similar secrets
     /// in a connection string, in observing commands, and in the queries of exporters.
     #[must_use]
@@ -1004,4 +1049,11 @@ pub struct TracePlan {
     /// Longest duration of the program; until the end of the phase when absent.
     #[serde(rename = "for")]
     pub length: Option<Span>,
+}
+
+/// Replaces a value if a new one is given.
+pub(crate) fn set<T>(target: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *target = value;
+    }
 }

@@ -48,7 +48,27 @@ macro_rules! choices {
     };
 }
 
-pub(crate) use {choices, named};
+/// Declares a struct whose fields may name their default, as in `pub pairs: u32 = 1`; any other field
+/// has the default of its type.
+macro_rules! with_defaults {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident { $($(#[$meaning:meta])* pub $field:ident: $type:ty $(= $default:expr)?,)* }
+    ) => {
+        $(#[$about])*
+        pub struct $name { $($(#[$meaning])* pub $field: $type,)* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $($field: $crate::names::with_defaults!(@default $($default)?),)* }
+            }
+        }
+    };
+    (@default) => { Default::default() };
+    (@default $default:expr) => { $default };
+}
+
+pub(crate) use {choices, named, with_defaults};
 
 #[cfg(test)]
 mod tests {

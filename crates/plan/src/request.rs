@@ -6,6 +6,7 @@ use crate::units::Span;
 use crate::wsf::Parameters;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -96,6 +97,9 @@ pub struct Overrides {
     pub rate_per_s: Option<f64>,
     pub schedule: Option<ScheduleKind>,
 }
+
+/// Plan keys, each with the text of its value.
+pub type Keys = BTreeMap<String, String>;
 
 /// A value for a key of the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -63,7 +63,9 @@ fn resolve_over(
     file::set(plan, &settings).map_err(PlanError::Invalid)?;
     options::apply_server(plan, &request.overrides, address)?;
     let schedule = request.overrides.schedule.or(closed_by_setting(request));
-    let overrides = Overrides { schedule, ..request.overrides.clone() };
+    let set_rate = plan.schedule.rate_per_s().filter(|_| sets_rate(request));
+    let rate_per_s = request.overrides.rate_per_s.or(set_rate);
+    let overrides = Overrides { schedule, rate_per_s, ..request.overrides.clone() };
     options::apply(plan, &overrides)?;
     options::apply_trace(plan, request.trace.as_deref(), window.as_ref());
     options::apply_observing(plan, &request.observe);
@@ -100,11 +102,15 @@ fn is_run(request: &Request) -> bool {
 
 /// The rate of an option, for a schedule that a setting names without a rate.
 fn offered_rate(request: &Request) -> Option<Setting> {
-    const RATE: &str = "schedule.rate_per_s";
     let rate = request.overrides.rate_per_s?;
     let is_open = set_schedule(request)? != ScheduleKind::Closed.as_str();
-    let has_rate = request.settings.iter().any(|setting| setting.key == RATE);
-    (is_open && !has_rate).then(|| Setting::from_text(RATE, rate.to_string()))
+    (is_open && !sets_rate(request)).then(|| Setting::from_text(RATE, rate.to_string()))
+}
+
+const RATE: &str = "schedule.rate_per_s";
+
+fn sets_rate(request: &Request) -> bool {
+    request.settings.iter().any(|setting| setting.key == RATE)
 }
 
 /// The option's closed schedule, if a setting names it.
@@ -166,6 +172,7 @@ fn ask_host(
     task.server = resolve_server(&mut task.plan, request, host)?;
     let chosen = task.server.iter().filter(|_| is_open);
     task.notes.extend(chosen.map(|server| format!("server: {server}")));
+    task.notes.extend(options_without_effect(&task.plan, task.remote.as_ref()));
     let has_clients =
         matches!(request.work, Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment);
     task.threads = if has_clients && !gives_threads {
@@ -204,10 +211,27 @@ pub fn resolve_ycsb(ycsb: YcsbPlan, phase: Phase, host: &dyn Host) -> Result<Tas
     Ok(Task {
         threads: Threads::Given(plan.client.threads),
         server,
+        notes: options_without_effect(&plan, remote.as_ref()).into_iter().collect(),
         plan,
         remote,
         warnings,
-        notes: Vec::new(),
+    })
+}
+
+/// A note about options of the connection string that the wire backend accepts without an effect.
+fn options_without_effect(plan: &Plan, remote: Option<&Remote>) -> Option<String> {
+    if plan.client.backend != Backend::Wire {
+        return None;
+    }
+    let own = plan.server.connection_options.as_ref();
+    let own = own.and_then(|options| Remote::parse(&format!("mongodb://h/?{options}")).ok());
+    let options: Vec<String> = remote.or(own.as_ref())?.target.only_of_drivers().collect();
+    let verb = if options.len() == 1 { "has" } else { "have" };
+    (!options.is_empty()).then(|| {
+        format!(
+            "{} {verb} no effect: the wire backend has no connection pool and does not monitor servers",
+            options.join(", ")
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 //! `drivers/`. Every list is an axis: `dyno tail` measures each combination separately, and shows
 //! all of them on one page.
 
-use crate::names::choices;
+use crate::names::{choices, with_defaults};
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,80 +32,57 @@ pub enum TailArrivals {
     Poisson,
 }
 
-/// The messages, their senders and their receivers.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TailPlan {
-    /// Drivers whose producers are measured one after the other; all available drivers when empty.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub producers: Vec<String>,
-    /// Drivers whose consumers are measured.
-    pub consumers: Vec<String>,
-    /// Messages of each producer.
-    pub messages: u64,
-    /// Largest number of unacknowledged inserts of a producer: numbers, or `unbounded`.
-    pub in_flight: Vec<String>,
-    /// Largest number of connections of a driver.
-    pub pool: Vec<u32>,
-    /// Number of measurements of each combination. From 2 on, every round contains all combinations
-    /// in a random order, by `client.seed`.
-    pub repeat: u32,
-    /// Number of concurrent producers.
-    pub producers_at_once: u32,
-    /// Number of concurrent consumers, each of which gets all messages.
-    pub consumers_at_once: u32,
-    /// Host of the producers, in the form of `ssh`; this machine when absent.
-    pub producer_host: Option<String>,
-    /// Host of the consumers; this machine when absent.
-    pub consumer_host: Option<String>,
-    /// Folder of the drivers on those hosts; the same path as here when absent.
-    pub host_drivers: Option<String>,
-    /// Bytes added to each message.
-    pub size: Bytes,
-    /// Size of the capped collection; large enough for all messages when absent.
-    pub capped_size: Option<Bytes>,
-    /// Write concern of the inserts: `0`, `1`, another number, or `majority`.
-    pub write_concern: String,
-    /// How consumers get messages.
-    pub mode: TailMode,
-    /// Messages per second that all producers of a run send together; unlimited when absent.
-    pub rate_per_s: Option<f64>,
-    /// Intervals between messages with `rate_per_s`.
-    pub arrivals: TailArrivals,
-    /// Time that a consumer spends on each message, in whole microseconds, to simulate a slow
-    /// consumer.
-    pub work: Span,
-    /// Consumers end after this time without a message, in whole seconds from 1.
-    pub idle: Span,
-    /// Longest time of a run's producers, in whole seconds from 1; messages sent until then count.
-    pub limit: Span,
-}
-
-impl Default for TailPlan {
-    fn default() -> Self {
-        TailPlan {
-            producers: Vec::new(),
-            consumers: vec!["wire".into()],
-            messages: 100_000,
-            in_flight: vec!["1".into()],
-            pool: vec![100],
-            repeat: 1,
-            producers_at_once: 1,
-            consumers_at_once: 1,
-            producer_host: None,
-            consumer_host: None,
-            host_drivers: None,
-            size: Bytes(100),
-            capped_size: None,
-            write_concern: "1".into(),
-            mode: TailMode::Tailable,
-            rate_per_s: None,
-            arrivals: TailArrivals::Constant,
-            work: Span::from_secs(0),
-            idle: Span::from_secs(10),
-            limit: Span::from_secs(600),
-        }
+with_defaults! {
+    /// The messages, their senders and their receivers.
+    #[serde_with::skip_serializing_none]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct TailPlan {
+        /// Drivers whose producers are measured one after the other; all available drivers when
+        /// empty.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub producers: Vec<String>,
+        /// Drivers whose consumers are measured.
+        pub consumers: Vec<String> = vec!["wire".into()],
+        /// Messages of each producer.
+        pub messages: u64 = 100_000,
+        /// Largest number of unacknowledged inserts of a producer: numbers, or `unbounded`.
+        pub in_flight: Vec<String> = vec!["1".into()],
+        /// Largest number of connections of a driver.
+        pub pool: Vec<u32> = vec![100],
+        /// Number of measurements of each combination. From 2 on, every round contains all
+        /// combinations in a random order, by `client.seed`.
+        pub repeat: u32 = 1,
+        /// Number of concurrent producers.
+        pub producers_at_once: u32 = 1,
+        /// Number of concurrent consumers, each of which gets all messages.
+        pub consumers_at_once: u32 = 1,
+        /// Host of the producers, in the form of `ssh`; this machine when absent.
+        pub producer_host: Option<String>,
+        /// Host of the consumers; this machine when absent.
+        pub consumer_host: Option<String>,
+        /// Folder of the drivers on those hosts; the same path as here when absent.
+        pub host_drivers: Option<String>,
+        /// Bytes added to each message.
+        pub size: Bytes = Bytes(100),
+        /// Size of the capped collection; large enough for all messages when absent.
+        pub capped_size: Option<Bytes>,
+        /// Write concern of the inserts: `0`, `1`, another number, or `majority`.
+        pub write_concern: String = "1".into(),
+        /// How consumers get messages.
+        pub mode: TailMode = TailMode::Tailable,
+        /// Messages per second that all producers of a run send together; unlimited when absent.
+        pub rate_per_s: Option<f64>,
+        /// Intervals between messages with `rate_per_s`.
+        pub arrivals: TailArrivals = TailArrivals::Constant,
+        /// Time that a consumer spends on each message, in whole microseconds, to simulate a slow
+        /// consumer.
+        pub work: Span = Span::from_secs(0),
+        /// Consumers end after this time without a message, in whole seconds from 1.
+        pub idle: Span = Span::from_secs(10),
+        /// Longest time of a run's producers, in whole seconds from 1; messages sent until then
+        /// count.
+        pub limit: Span = Span::from_secs(600),
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::error::PlanError;
 use crate::file;
 use crate::model::{Plan, ServerKind};
-use crate::request::Setting;
+use crate::request::{Keys, Setting};
 use crate::uri::{self, Credentials, Host, Target};
 use crate::validate::{validate, windows};
 use serde::{Deserialize, Serialize};
@@ -100,22 +100,23 @@ impl Task {
     ///
     /// # Errors
     /// All problems of the keys and of the plan.
-    pub fn with_settings(&self, settings: &[Setting]) -> Result<Self, PlanError> {
+    pub fn with_keys(&self, keys: &Keys) -> Result<Self, PlanError> {
         let mut plan = self.plan.clone();
-        let value_of = |key: &str| settings.iter().rfind(|setting| setting.key == key);
-        file::set(&mut plan, settings).map_err(PlanError::Invalid)?;
-        if plan.server.kind != ServerKind::Mongod && value_of("server.mongod").is_none() {
+        let settings = keys.iter().map(|(key, text)| Setting::from_text(key, text));
+        let settings: Vec<Setting> = settings.collect();
+        file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
+        if plan.server.kind != ServerKind::Mongod && !keys.contains_key("server.mongod") {
             // The program was found for the kinds that start a `mongod`.
             plan.server.mongod = None;
         }
-        let is_other_server = settings.iter().any(|setting| chooses_server(&setting.key));
+        let is_other_server = keys.keys().any(|key| chooses_server(key));
         plan.server.resolve_topology();
-        if !settings.is_empty() && value_of("client.threads").is_none() {
+        if !keys.is_empty() && !keys.contains_key("client.threads") {
             self.threads.apply(&mut plan);
         }
         check(&plan)?;
-        let remote = match (value_of("server.uri"), &plan.server.uri) {
-            (Some(_), Some(uri)) => Some(self.remote_at(uri)?),
+        let remote = match &plan.server.uri {
+            Some(uri) if keys.contains_key("server.uri") => Some(self.remote_at(uri)?),
             _ => self.remote.clone(),
         };
         Ok(Task {

@@ -27,7 +27,7 @@ pub struct Bytes(pub u64);
 pub struct Span(pub Duration);
 
 /// A positive, finite number of operations per second, written as `20000`, `20k`, `1.5M` or `20000/s`.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, SerializeDisplay)]
 pub struct Rate(pub f64);
 
 /// A text is not a valid quantity.
@@ -358,6 +358,7 @@ impl fmt::Display for CacheSize {
 }
 
 const BYTES_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*(([KkMmGgTt][Ii]?)?[Bb])?\s*$";
+const RATE_PATTERN: &str = r"^\s*[0-9][0-9.]*\s*[kKM]?\s*(/s)?\s*$";
 const SPAN_PATTERN: &str = r"^\s*([0-9][0-9_]*(\.[0-9][0-9_]*)?\s*[A-Za-zµμ]*\s*)+$";
 
 /// Implements the form of a quantity in a plan, as a text or a plain number, and its schema.
@@ -393,6 +394,8 @@ in_plans! {
         "A number of bytes such as `1GiB`, or `smallest`.";
     Span: SPAN_EXPECTED, "number", SPAN_PATTERN,
         "A time span such as `30s`, `1500ms` or `2m30s`; a plain number is seconds.";
+    Rate: RATE_EXPECTED, "number", RATE_PATTERN,
+        "Operations per second such as `500`, `20k` or `500/s`.";
 }
 
 #[cfg(test)]

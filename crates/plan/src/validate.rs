@@ -6,6 +6,7 @@ mod index_build;
 mod load_only;
 pub(crate) mod names;
 mod observe;
+mod own;
 mod problems;
 mod server;
 mod tail;
@@ -15,7 +16,7 @@ pub(crate) use data::TIMES_CACHE;
 
 use crate::model::{FreshData, KeyDistribution, Plan, ScanPath, ServerKind};
 use crate::problem::Problem;
-use names::{NAME_CHARACTERS, is_file_name};
+use names::{NAME_RULE, is_file_name};
 use problems::Problems;
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     load_only::check_load_only(&mut problems, plan);
     data::check_data(&mut problems, &plan.data, plan.client.batch);
     data::check_times_cache(&mut problems, plan);
+    own::check_own(&mut problems, plan);
     check_operations(&mut problems, plan);
     check_keys(&mut problems, plan);
     check_access(&mut problems, plan);
@@ -54,9 +56,7 @@ fn check_traces(problems: &mut Problems, plan: &Plan) {
         let name = &trace.name;
         let key = |name| format!("traces[{index}].{name}");
         problems.require_or(&key("name"), is_file_name(name), "it names a folder", || {
-            format!(
-                "is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
-            )
+            format!("is `{name}`, but must have {NAME_RULE}")
         });
         let is_first = !plan.traces[..index].iter().any(|other| other.name == *name);
         problems.require(["traces"], is_first, || format!("two `traces` have the name `{name}`"));
@@ -89,13 +89,13 @@ fn check_io_trace(problems: &mut Problems, plan: &Plan) {
 }
 
 fn check_name(problems: &mut Problems, plan: &Plan) {
+    let expected = |name: &str| format!("is `{name}`, but must have {NAME_RULE}");
     let name = &plan.name;
-    let fits = is_file_name(name);
-    problems.require_or("name", fits, "it names the run directory", || {
-        format!(
-            "is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
-        )
-    });
+    problems
+        .require_or("name", is_file_name(name), "it names the run directory", || expected(name));
+    if let Some(tag) = plan.tags.iter().find(|tag| !is_file_name(tag)) {
+        problems.require("tags", false, || expected(tag));
+    }
 }
 
 fn check_fresh(problems: &mut Problems, plan: &Plan) {
@@ -108,15 +108,7 @@ fn check_fresh(problems: &mut Problems, plan: &Plan) {
 }
 
 fn check_operations(problems: &mut Problems, plan: &Plan) {
-    let weights = &plan.operations;
-    let named = [
-        ("read", weights.read),
-        ("update", weights.update),
-        ("insert", weights.insert),
-        ("scan", weights.scan),
-        ("read_modify_write", weights.read_modify_write),
-        ("delete", weights.delete),
-    ];
+    let named = plan.operations.by_name();
     for (name, weight) in named {
         problems.require(
             &format!("operations.{name}"),
@@ -126,7 +118,7 @@ fn check_operations(problems: &mut Problems, plan: &Plan) {
     }
     // Index builds and messages have no operations.
     let has_none = plan.index_build.is_some() || plan.tail.is_some();
-    let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || has_none;
+    let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || has_none || plan.is_own();
     problems.require([], has_some, "no operation has a weight above 0");
 }
 
@@ -197,7 +189,8 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
     problems.within("client.clients", client.clients, 1..=100_000);
     let (threads, clients) = (client.threads, client.clients);
     let counts = ["client.threads", "client.clients"];
-    problems.require(counts, (1..=clients.max(1)).contains(&threads), || {
+    let hint = "YCSB's threads are `--clients` here; worker threads share the connections";
+    problems.require_or(counts, (1..=clients.max(1)).contains(&threads), hint, || {
         format!("`client.threads` is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
     });
     problems.within("client.batch", client.batch, 1..=BATCH);

@@ -126,6 +126,20 @@ fn every_documented_example_is_a_valid_plan() {
     }
 }
 
+#[test]
+fn every_example_of_an_own_workload_is_a_valid_plan() {
+    let text = read(&in_crate("../../docs/workloads.md"));
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(examples.len(), 4);
+    for example in examples {
+        let plan = file::parse(example, "docs/workloads.md");
+        let plan = plan.unwrap_or_else(|error| panic!("{error}\nin\n{example}"));
+        assert_eq!(objections(example), "", "{example}");
+        assert_eq!(objections(&file::to_toml(&plan)), "", "{example}");
+    }
+}
+
 /// Properties of a key in the schema.
 struct Key {
     /// Allowed values of a choice.

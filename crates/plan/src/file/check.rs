@@ -3,7 +3,7 @@
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemKind};
 use crate::storage::Storage;
-use crate::units::{Bytes, CacheSize, Span};
+use crate::units::{Bytes, CacheSize, Rate, Span};
 use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -73,8 +73,8 @@ impl Checker<'_> {
                 }
                 None => {
                     let known = properties.into_iter().flat_map(|properties| properties.keys());
-                    let hint = nearest(name.get_ref(), known.map(String::as_str))
-                        .map(|near| format!("did you mean `{}`?", join(path, near)));
+                    let known: Vec<&str> = known.map(String::as_str).collect();
+                    let hint = self.advice(path, name.get_ref(), &known, value.get_ref());
                     let message = format!("unknown key `{key}`");
                     self.report_as(ProblemKind::Unknown, name.span().start, &key, message, hint);
                 }
@@ -92,10 +92,36 @@ impl Checker<'_> {
         }
     }
 
+    /// Advice for an unknown key: a known key of its table with a similar name, else keys of any
+    /// table with such a last part.
+    fn advice(
+        &self,
+        path: &str,
+        name: &str,
+        known: &[&str],
+        value: &DeValue<'_>,
+    ) -> Option<String> {
+        let near = nearest(name, known.iter().copied()).map(|near| join(path, near));
+        if path == "operations" {
+            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            let known = known.join(", ");
+            return Some(format!(
+                "{near}the operations are {known}; own operations are a list, `[[operations]]`, see docs/workloads.md"
+            ));
+        }
+        let meant = match near {
+            Some(near) => vec![near],
+            None => alike(self.root, path, last_name(name, value)),
+        };
+        let quoted: Vec<String> = meant.iter().map(|key| format!("`{key}`")).collect();
+        (!meant.is_empty()).then(|| format!("did you mean {}?", quoted.join(" or ")))
+    }
+
     fn check(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
         if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
             return match name {
                 "Span" => self.check_parsed::<Span>(value, path),
+                "Rate" => self.check_parsed::<Rate>(value, path),
                 "Bytes" => self.check_parsed::<Bytes>(value, path),
                 "CacheSize" => self.check_parsed::<CacheSize>(value, path),
                 "Storage" => self.check_parsed::<Storage>(value, path),
@@ -129,6 +155,7 @@ impl Checker<'_> {
         let fits = |variant: &&&Value| match value.get_ref() {
             DeValue::Table(_) => variant["$ref"].is_string(),
             DeValue::Boolean(_) => variant["type"] == "boolean",
+            DeValue::Integer(_) => variant["type"] == "integer",
             DeValue::String(_) => variant["type"] == "string",
             DeValue::Array(_) => variant["type"] == "array",
             _ => false,
@@ -261,6 +288,65 @@ impl Checker<'_> {
         let found = value.get_ref().type_str();
         let message = format!("`{path}` must be {expected}, found {found}");
         self.report(value.span().start, path, message, None);
+    }
+}
+
+/// The last name of an unknown key: below it, tables with a single key belong to its path.
+fn last_name<'a>(name: &'a str, value: &'a DeValue<'_>) -> &'a str {
+    let mut last = (name, value);
+    while let DeValue::Table(table) = last.1
+        && table.len() == 1
+        && let Some((name, value)) = table.iter().next()
+    {
+        last = (name.get_ref().as_ref(), value.get_ref());
+    }
+    last.0
+}
+
+/// Least characters of a name that other names may contain.
+const PART_CHARACTERS: usize = 4;
+
+/// Most suggested keys.
+const SUGGESTIONS: usize = 3;
+
+/// Keys of all tables whose last part is `name`, contains `name`, or resembles `name`. Keys of the
+/// table `path` come first.
+fn alike(root: &Value, path: &str, name: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    collect_keys(root, root, "", &mut keys);
+    keys.sort_by_key(|key| !key.starts_with(&format!("{path}.")));
+    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let name = name.to_lowercase();
+    let near = nearest(&name, keys.iter().map(|key| key.rsplit('.').next().unwrap_or_default()));
+    let near = near.map(str::to_owned);
+    let is_same = |key: &&String| last(key) == name;
+    let has_part = |key: &&String| name.len() >= PART_CHARACTERS && last(key).contains(&name);
+    let is_near = |key: &&String| near.as_deref() == Some(last(key).as_str());
+    let rules: [&dyn Fn(&&String) -> bool; 3] = [&is_same, &has_part, &is_near];
+    let found: [Vec<String>; 3] =
+        rules.map(|rule| keys.iter().filter(rule).take(SUGGESTIONS).cloned().collect());
+    found.into_iter().find(|keys| !keys.is_empty()).unwrap_or_default()
+}
+
+/// Collects the keys of a schema and of its tables.
+fn collect_keys(root: &Value, schema: &Value, path: &str, keys: &mut Vec<String>) {
+    const DEEPEST: usize = 3;
+    let named = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
+    if let Some(name) = named {
+        collect_keys(root, &root["$defs"][name], path, keys);
+    }
+    for list in ["anyOf", "oneOf"] {
+        let variants = schema[list].as_array().into_iter().flatten();
+        variants.for_each(|variant| collect_keys(root, variant, path, keys));
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let key = join(path, name);
+        if !keys.contains(&key) {
+            keys.push(key.clone());
+        }
+        if key.split('.').count() < DEEPEST {
+            collect_keys(root, schema, &key, keys);
+        }
     }
 }
 

@@ -13,13 +13,13 @@ use crate::error::PlanError;
 use crate::host_setting::HostSetting;
 use crate::names::choices;
 use crate::problem::Problem;
+use crate::request::Keys;
 use crate::text;
 use durability::{decides_durability, less_durable, mark_less_durable};
 use file::{KnobPlan, built_in, parse};
 use range::{amount, in_order, number, range, written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::Path;
 use versions::Versions;
 
@@ -210,10 +210,8 @@ impl Knob {
 
 /// Keys of the plan for these knob values. If several knobs share a key, their texts are joined:
 /// options of the connection string by `&`, others by commas.
-pub fn keys_of<'a>(
-    settings: impl Iterator<Item = (&'a Knob, &'a str)>,
-) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::<String, String>::new();
+pub fn keys_of<'a>(settings: impl Iterator<Item = (&'a Knob, &'a str)>) -> Keys {
+    let mut keys = Keys::new();
     for (knob, value) in settings {
         let text = knob.set(value);
         let sign = if knob.key == CONNECTION_OPTIONS { '&' } else { ',' };

@@ -2,6 +2,8 @@
 
 use super::pieces::Part;
 
+// Lists of words are texts, with spaces between the words.
+
 /// How certainly a name belongs to a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strength {
@@ -13,165 +15,47 @@ pub(super) enum Strength {
     Strong,
 }
 
-const STRONG: [&str; 14] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "passwort",
-    "pwd",
-    "secret",
-    "token",
-    "cookie",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "accountkey",
-    "authkey",
-];
-const WEAK: [&str; 11] = [
-    "pass",
-    "passin",
-    "passout",
-    "pw",
-    "auth",
-    "authorization",
-    "credential",
-    "credentials",
-    "sig",
-    "signature",
-    "psk",
-];
+const STRONG: &str = "\
+    password passwd passphrase passwort pwd secret token cookie apikey accesskey secretkey \
+    privatekey accountkey authkey";
+const WEAK: &str = "\
+    pass passin passout pw auth authorization credential credentials sig signature psk";
 /// Weak names that hold a secret before `:` as well.
-const PASSWORDS: [&str; 5] = ["pass", "pw", "psk", "credential", "credentials"];
+const PASSWORDS: &str = "pass pw psk credential credentials";
 /// Prefixes that make a `key` a secret, as opposed to a document's key.
-const KEYS: [&str; 15] = [
-    "api",
-    "access",
-    "secret",
-    "private",
-    "account",
-    "shared",
-    "encryption",
-    "signing",
-    "ssh",
-    "ssl",
-    "tls",
-    "auth",
-    "license",
-    "storage",
-    "subscription",
-];
+const KEYS: &str = "\
+    api access secret private account shared encryption signing ssh ssl tls auth license storage \
+    subscription";
 /// Last part of a name that describes a secret without containing it.
-const ABOUT: [&str; 12] = [
-    "file",
-    "path",
-    "folder",
-    "dir",
-    "directory",
-    "env",
-    "variable",
-    "name",
-    "length",
-    "type",
-    "url",
-    "policy",
-];
+const ABOUT: &str = "file path folder dir directory env variable name length type url policy";
 /// Texts instead of a secret that show how to pass one.
-const PLACEHOLDERS: [&str; 6] = ["PASSWORD", "TOKEN", "SECRET", "KEY", "PASS", "VALUE"];
+const PLACEHOLDERS: &str = "PASSWORD TOKEN SECRET KEY PASS VALUE";
 /// Values that are not secrets.
-const LITERALS: [&str; 9] =
-    ["true", "false", "null", "none", "nil", "undefined", "yes", "no", "required"];
+const LITERALS: &str = "true false null none nil undefined yes no required";
 
 /// Words that begin a reason or a description after a name, as in `wrong password: try another`.
 /// Any other word counts as a secret.
-const REASONS: [&str; 75] = [
-    "a",
-    "access",
-    "all",
-    "an",
-    "and",
-    "are",
-    "as",
-    "at",
-    "authentication",
-    "authorization",
-    "bad",
-    "both",
-    "broken",
-    "by",
-    "can",
-    "cannot",
-    "connection",
-    "could",
-    "denied",
-    "does",
-    "either",
-    "empty",
-    "error",
-    "expected",
-    "expired",
-    "failed",
-    "failure",
-    "file",
-    "for",
-    "forbidden",
-    "found",
-    "from",
-    "give",
-    "has",
-    "if",
-    "in",
-    "incorrect",
-    "invalid",
-    "is",
-    "it",
-    "its",
-    "malformed",
-    "may",
-    "mismatch",
-    "missing",
-    "must",
-    "name",
-    "neither",
-    "not",
-    "nothing",
-    "of",
-    "only",
-    "operation",
-    "or",
-    "permission",
-    "refused",
-    "rejected",
-    "server",
-    "stream",
-    "that",
-    "the",
-    "there",
-    "they",
-    "this",
-    "timed",
-    "to",
-    "too",
-    "try",
-    "unauthorized",
-    "unexpected",
-    "unknown",
-    "use",
-    "was",
-    "wrong",
-    "you",
-];
+const REASONS: &str = "\
+    a access all an and are as at authentication authorization bad both broken by can cannot \
+    connection could denied does either empty error expected expired failed failure file for \
+    forbidden found from give has if in incorrect invalid is it its malformed may mismatch \
+    missing must name neither not nothing of only operation or permission refused rejected \
+    server stream that the there they this timed to too try unauthorized unexpected unknown use \
+    was wrong you";
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
 
 pub(super) fn strength(name: &str, part: Part) -> Strength {
     let parts = parts(name);
     let Some(last) = parts.last() else {
         return Strength::None;
     };
-    if ABOUT.contains(&last.as_str()) {
+    if has(ABOUT, last) {
         return Strength::None;
     }
-    let is_strong = |part: &String| STRONG.iter().any(|end| part.ends_with(end));
+    let is_strong = |part: &String| STRONG.split(' ').any(|end| part.ends_with(end));
     if parts.iter().any(is_strong) || name.to_ascii_lowercase().ends_with("authmechanismproperties")
     {
         return Strength::Strong;
@@ -180,21 +64,18 @@ pub(super) fn strength(name: &str, part: Part) -> Strength {
         let before = parts.len().checked_sub(2).map(|place| parts[place].as_str());
         let is_of_environment = !name.bytes().any(|byte| byte.is_ascii_lowercase());
         return match before {
-            Some(before) if KEYS.contains(&before) => Strength::Strong,
+            Some(before) if has(KEYS, before) => Strength::Strong,
             _ if part != Part::Text || is_of_environment => Strength::Weak,
             _ => Strength::None,
         };
     }
-    match WEAK.contains(&last.as_str()) {
-        true => Strength::Weak,
-        false => Strength::None,
-    }
+    if has(WEAK, last) { Strength::Weak } else { Strength::None }
 }
 
 /// Whether a weak name has a secret after `:` as well.
 pub(super) fn is_password(name: &str) -> bool {
     let last = parts(name).pop();
-    last.is_some_and(|last| PASSWORDS.contains(&last.as_str()))
+    last.is_some_and(|last| has(PASSWORDS, &last))
 }
 
 /// Whether a number after a name is a count, as in `pass: 12`.
@@ -204,11 +85,11 @@ pub(super) fn is_countable(name: &str) -> bool {
 
 /// Whether a text after a name begins a reason or a description.
 pub(super) fn is_reason(word: &str) -> bool {
-    REASONS.iter().any(|reason| word.eq_ignore_ascii_case(reason))
+    has(REASONS, &word.to_ascii_lowercase())
 }
 
 pub(super) fn is_placeholder(value: &str) -> bool {
-    value.starts_with(['<', '[']) || PLACEHOLDERS.contains(&value) || is_literal(value)
+    value.starts_with(['<', '[']) || has(PLACEHOLDERS, value) || is_literal(value)
 }
 
 /// Whether a value is a literal or a variable instead of a secret.
@@ -220,7 +101,7 @@ pub(super) fn is_literal(value: &str) -> bool {
     };
     variable.is_some_and(is_name)
         || value.starts_with("$(")
-        || LITERALS.iter().any(|literal| value.eq_ignore_ascii_case(literal))
+        || has(LITERALS, &value.to_ascii_lowercase())
 }
 
 /// The lower-case words of a name such as `tlsKeyFile`, `x-api-key` or `API_KEY`.

@@ -100,7 +100,7 @@ fn load(
         return Err(PlanError::Unknown {
             plans,
             name: source.into(),
-            nearest: nearest(source, plans.names()),
+            nearest: ycsb_workload(source, plans).or_else(|| nearest(source, plans.names())),
         });
     }
     let unreadable = PlanError::unreadable(path);
@@ -113,7 +113,15 @@ fn load(
     if suite::is_suite(text) {
         return Err(is_suite());
     }
-    with_properties(file::parse(text, source)?, request, properties)
+    let plan = file::parse_in(path.parent(), text, source)?;
+    with_properties(plan, request, properties)
+}
+
+/// The built-in plan of one of YCSB's workload files, such as `workloads/workloada`.
+fn ycsb_workload(source: &str, plans: &Plans) -> Option<&'static str> {
+    let file = source.rsplit('/').next()?.to_lowercase();
+    let letter = file.strip_prefix("workload")?.trim_start_matches(['-', '_', ' ']);
+    plans.names().find(|name| *name == letter)
 }
 
 /// Property files have no fixed suffix, but each of them names a workload class.

@@ -4,7 +4,7 @@ use crate::builtin;
 use crate::error::PlanError;
 use crate::model::{
     ClientPlan, ExporterPlan, PhaseKind, PhasePlan, Plan, Schedule, ScheduleKind, ServerKind,
-    TracePlan,
+    TracePlan, set,
 };
 use crate::problem::Problem;
 use crate::request::{Observing, Overrides};
@@ -24,12 +24,6 @@ pub(super) fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanEr
     set(&mut plan.data.records, overrides.records);
     apply_stop(plan, overrides);
     apply_schedule(plan, overrides)
-}
-
-fn set<T>(target: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *target = value;
-    }
 }
 
 /// Applies the options about the server. `uri` is the given address, without credentials.
@@ -91,7 +85,7 @@ fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanErro
     plan.schedule = match kind {
         ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
             let problem = Problem::new("a closed loop has no rate")
-                .with_hint("omit `--rate`, or use `--schedule constant`, `poisson` or `throttled`");
+                .with_hint("omit the rate, or use `--schedule constant`, `poisson` or `throttled`");
             return Err(PlanError::Invalid(vec![problem]));
         }
         ScheduleKind::Closed => Schedule::Closed {},

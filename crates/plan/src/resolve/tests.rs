@@ -5,7 +5,7 @@ use crate::builtin;
 use crate::fleet::Mapping;
 use crate::host::HostFacts;
 use crate::model::{Schedule, ScheduleKind};
-use crate::request::Overrides;
+use crate::request::{Keys, Overrides};
 use crate::units::Span;
 use crate::wsf::Parameters;
 use std::collections::BTreeSet;
@@ -143,7 +143,7 @@ fn wrong_setting_is_named_with_the_probable_one() {
         ("client.clients", "many", "`client.clients`"),
         ("server.cache", "1XB", "`server.cache`"),
         ("server.kind", "mongo", "`mongod`"),
-        ("schedule.rate_per_s", "5", "`schedule.kind`"),
+        ("schedule.max_start_delay", "5s", "`schedule.kind`"),
         ("base", "b", "`base`"),
     ] {
         let text = message("a", set(&[(key, value)]));
@@ -172,6 +172,32 @@ fn rate_alone_means_a_constant_schedule() {
         plan.schedule,
         Schedule::Constant { rate_per_s: 500.0, max_start_delay: Span::from_secs(10) }
     );
+}
+
+#[test]
+fn set_rate_alone_means_an_open_schedule() {
+    let set_rate = set(&[("schedule.rate_per_s", "500")]);
+    let rate_per_s = 500.0;
+    let usual = Schedule::DEFAULT_MAX_START_DELAY;
+    let constant = |max_start_delay| Schedule::Constant { rate_per_s, max_start_delay };
+    assert_eq!(resolved("a", set_rate.clone()).schedule, constant(usual));
+    let late = set(&[("schedule.rate_per_s", "500"), ("schedule.max_start_delay", "1s")]);
+    assert_eq!(resolved("a", late).schedule, constant(Span::from_secs(1)));
+    let with = |schedule| Request {
+        overrides: Overrides { schedule: Some(schedule), ..Default::default() },
+        ..set_rate.clone()
+    };
+    assert_eq!(
+        resolved("a", with(ScheduleKind::Throttled)).schedule,
+        Schedule::Throttled { rate_per_s }
+    );
+    assert!(message("a", with(ScheduleKind::Closed)).contains("`--schedule constant`"));
+    // An open schedule of the plan stays.
+    let mut plan = crate::builtin::find("a").unwrap();
+    let max_start_delay = Span::from_secs(3);
+    plan.schedule = Schedule::Poisson { rate_per_s: 5.0, max_start_delay };
+    crate::file::set(&mut plan, &set_rate.settings).unwrap();
+    assert_eq!(plan.schedule, Schedule::Poisson { rate_per_s, max_start_delay });
 }
 
 #[test]
@@ -566,18 +592,19 @@ fn index_builds_and_messages_are_not_loads() {
 fn experiment_point_changes_keys_and_dependent_values() {
     let base = task(8, Request::default());
     assert_eq!(base.plan.client.threads, 4);
-    let point = |settings: &[(&str, &str)]| base.with_settings(&set(settings).settings);
-    let fewer = point(&[("client.clients", "2")]).expect("it is valid");
+    let keys = |key: &str, value: &str| Keys::from([(key.to_owned(), value.to_owned())]);
+    let point = |key: &str, value: &str| base.with_keys(&keys(key, value));
+    let fewer = point("client.clients", "2").expect("it is valid");
     assert_eq!((fewer.plan.client.threads, fewer.plan.client.clients), (2, 2));
-    let pairs = point(&[("server.topology", "pairs=4")]).expect("it is valid");
+    let pairs = point("server.topology", "pairs=4").expect("it is valid");
     assert_eq!((pairs.plan.server.pairs, pairs.plan.client.threads), (4, 1));
     let mongod = Overrides { mongod: Some("6.0.27".into()), ..Default::default() };
     let mongod = task(2, mongod);
     assert!(mongod.server.is_some());
-    let embedded = mongod.with_settings(&set(&[("server.kind", "embedded")]).settings);
+    let embedded = mongod.with_keys(&keys("server.kind", "embedded"));
     let embedded = embedded.expect("it is valid");
     assert_eq!((embedded.plan.server.mongod, embedded.server), (None, None));
-    assert!(point(&[("client.clients", "0")]).is_err());
+    assert!(point("client.clients", "0").is_err());
 }
 
 #[test]
@@ -603,6 +630,12 @@ fn unknown_workload_names_the_nearest_one() {
         matches!(refused, PlanError::Unknown { nearest: Some("90read10update"), .. }),
         "{refused:?}"
     );
+    for name in ["workloada", "workloadA", "workloads/workloada", "workload_a"] {
+        let refused = refusal(name, Request::default());
+        assert!(matches!(refused, PlanError::Unknown { nearest: Some("a"), .. }), "{refused:?}");
+    }
+    let refused = refusal("z", Request::default());
+    assert!(matches!(refused, PlanError::Unknown { nearest: None, .. }), "{refused:?}");
     let refused = refusal("no/such/file", Request::default());
     assert!(matches!(refused, PlanError::Unknown { nearest: None, .. }), "{refused:?}");
     let hint = refused.hint().unwrap_or_default();

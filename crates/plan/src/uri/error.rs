@@ -81,6 +81,9 @@ pub enum UriError {
         /// The missing part.
         needs: &'static str,
     },
+    /// `authMechanism=PLAIN` without TLS to another machine.
+    #[error("`authMechanism=PLAIN` would send the password unencrypted")]
+    UnencryptedPassword,
     /// An authentication mechanism that neither backend supports.
     #[error("authentication mechanism `{mechanism}` is not supported")]
     UnsupportedMechanism { mechanism: String },
@@ -101,8 +104,9 @@ impl UriError {
                 .as_ref()
                 .map(|name| format!("did you mean `{name}`?")),
             UriError::UnsupportedOption { hint, .. } => Some((*hint).to_owned()),
+            UriError::UnencryptedPassword => Some("add `tls=true`".into()),
             UriError::UnsupportedMechanism { .. } => {
-                Some("use `SCRAM-SHA-256`, `SCRAM-SHA-1` or `MONGODB-X509`".into())
+                Some("use `SCRAM-SHA-256`, `SCRAM-SHA-1`, `MONGODB-X509`, `PLAIN`, `MONGODB-AWS` or `MONGODB-OIDC`".into())
             }
             UriError::Database { character: '.', .. } => {
                 Some("name the collection in the plan, not in the connection string".into())

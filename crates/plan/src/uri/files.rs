@@ -1,6 +1,7 @@
 //! Adapts a connection string to another host: its files belong to one machine, and its secrets are
 //! sent separately.
 
+use super::credentials::{SESSION_TOKEN, TOKEN_FILE};
 use super::{Credentials, Mechanism, Target, encode, options, with_option};
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,7 @@ impl Target {
             return uri;
         };
         let mut user = encode(&credentials.username);
-        if credentials.mechanism != Some(Mechanism::X509) {
+        if !user.is_empty() && credentials.mechanism != Some(Mechanism::X509) {
             user.push(':');
             user.push_str(&encode(credentials.password()));
         }
@@ -73,10 +74,15 @@ impl Target {
         {
             uri = with_option(&uri, "authSource", &options::encode_value(source));
         }
-        match credentials.mechanism {
-            Some(mechanism) => with_option(&uri, "authMechanism", mechanism.name()),
-            None => uri,
+        if let Some(mechanism) = credentials.mechanism {
+            uri = with_option(&uri, "authMechanism", mechanism.name());
         }
+        let properties = match credentials.session_token() {
+            Some(token) => format!("{SESSION_TOKEN}{token}"),
+            None if credentials.mechanism == Some(Mechanism::Oidc) => TOKEN_FILE.to_owned(),
+            None => return uri,
+        };
+        with_option(&uri, "authMechanismProperties", &options::encode_value(&properties))
     }
 }
 
@@ -111,6 +117,10 @@ mod tests {
             "mongodb://CN%3Da%2COU%3Db@h/db?authMechanism=MONGODB-X509&tlsCertificateKeyFile=%2Fk",
             "mongodb://h/db?authMechanism=MONGODB-X509&authSource=$external&tlsCertificateKeyFile=%2Fk",
             "mongodb+srv://u:p@c.example.com/db",
+            "mongodb://u:p@h/?authMechanism=PLAIN&tls=true",
+            "mongodb://key:s%2Fcret@h/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:a%2Bb%3D%3D",
+            "mongodb://h/?authMechanism=MONGODB-AWS",
+            "mongodb://h/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s",
             "mongodb://h/?tls=true&tlsCertificateKeyFile=%2Fk&tlsCertificateKeyFilePassword=x%26y",
         ] {
             let (target, credentials) = parse(text).unwrap();

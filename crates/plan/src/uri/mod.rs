@@ -18,7 +18,7 @@ pub use names::option_names;
 
 use credentials::{make_credentials, parse_userinfo};
 use percent::decode;
-pub(crate) use percent::encode;
+pub use percent::encode;
 use serde_with::SerializeDisplay;
 use std::fmt;
 use std::net::IpAddr;
@@ -490,7 +490,33 @@ impl Target {
             self.options.load_balanced = parsed.options.load_balanced;
             self.unsupported_by_wire.extend(parsed.unsupported_by_wire);
         }
+        for (name, value) in parsed.parameters {
+            if !self.parameters.iter().any(|(given, _)| *given == name) {
+                self.parameters.push((name, value));
+            }
+        }
         Ok(())
+    }
+
+    /// The target with the hosts that the records of its `mongodb+srv://` name list, instead of the
+    /// name.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Vec<Host>) -> Self {
+        self.hosts = hosts;
+        self.srv = None;
+        self.parameters.retain(|(name, _)| !name.starts_with("srv"));
+        if self.options.tls && !self.parameters.iter().any(|(name, _)| *name == "tls") {
+            self.parameters.push(("tls", "true".to_owned()));
+        }
+        self
+    }
+
+    /// Options of a driver's connection pool and monitoring, as given. They have no effect on the
+    /// wire backend.
+    pub fn only_of_drivers(&self) -> impl Iterator<Item = String> {
+        let given = self.parameters.iter();
+        let found = given.filter(|(name, _)| options::ONLY_OF_DRIVERS.contains(name));
+        found.map(|(name, value)| format!("`{name}={value}`"))
     }
 
     /// Connection string for the official driver: without user and password, which are passed
@@ -540,6 +566,11 @@ impl Host {
         };
         let address = host.parse::<IpAddr>();
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Whether connections to it stay on this machine.
+    pub fn is_on_this_machine(&self) -> bool {
+        matches!(self, Host::Unix(_)) || self.is_loopback()
     }
 }
 

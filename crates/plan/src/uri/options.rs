@@ -20,8 +20,7 @@ pub(super) const MODE_ONLY: &str =
     "the wire backend sends only the mode of `readPreference` to a router";
 
 /// Mechanisms that MongoDB supports but neither backend does.
-const OTHER_MECHANISMS: [&str; 5] =
-    ["GSSAPI", "MONGODB-AWS", "MONGODB-CR", "MONGODB-OIDC", "PLAIN"];
+const OTHER_MECHANISMS: [&str; 2] = ["GSSAPI", "MONGODB-CR"];
 
 /// Options about the lookup of `mongodb+srv://` names.
 #[derive(Default)]
@@ -48,6 +47,7 @@ impl SrvOptions {
 pub(super) struct Authentication {
     pub(super) source: Option<String>,
     pub(super) mechanism: Option<Mechanism>,
+    pub(super) properties: Option<String>,
 }
 
 /// All options of a connection string, interpreted.
@@ -119,11 +119,12 @@ pub(super) fn interpret(given: &[(&'static str, String)]) -> Result<Parsed, UriE
             continue;
         }
         parsed.tls_is_implied |= name.starts_with("tls") && *name != "tls";
-        if SECRET_NAMES.contains(name) {
-            parsed.secrets.push((name, value.clone()));
-        } else if !name.starts_with("auth") {
-            parsed.parameters.push((name, value.clone()));
+        if name.starts_with("auth") {
+            continue;
         }
+        let is_secret = SECRET_NAMES.contains(name);
+        let of_kind = if is_secret { &mut parsed.secrets } else { &mut parsed.parameters };
+        of_kind.push((name, value.clone()));
     }
     check(&parsed)?;
     Ok(parsed)
@@ -160,12 +161,18 @@ fn check(parsed: &Parsed) -> Result<(), UriError> {
 type Refusal = Option<(&'static str, &'static str)>;
 
 const USE_DRIVER: &str = "remove it, or use `--backend driver`";
-const NO_POOL: Refusal = Some((
-    "the wire backend has no connection pool: each client keeps one connection",
-    "remove it and set the number of connections by `--clients`",
-));
-const NO_MONITOR: Refusal =
-    Some(("the wire backend does not monitor servers during a run", USE_DRIVER));
+/// Options of a driver's connection pool and of its monitoring, which do not change what the wire
+/// backend does. Connection strings of hosts contain some of them.
+pub(super) const ONLY_OF_DRIVERS: [&str; 7] = [
+    "heartbeatFrequencyMS",
+    "localThresholdMS",
+    "maxConnecting",
+    "maxIdleTimeMS",
+    "minPoolSize",
+    "serverMonitoringMode",
+    "waitQueueTimeoutMS",
+];
+
 const PRIMARY_ONLY: Refusal = Some(("the wire backend reads from the primary only", USE_DRIVER));
 const ONE_RETRY: &str = "the wire backend retries an operation at most once";
 
@@ -202,7 +209,7 @@ const NEITHER: [(&[&str], &str, &str); 7] = [
         "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
     ),
     (
-        &["authMechanismProperties", "gssapiServiceName"],
+        &["gssapiServiceName"],
         "it belongs to an authentication mechanism that is not supported",
         REMOVE,
     ),
@@ -244,7 +251,8 @@ fn interpret_one(
     match name {
         "appName" if value.len() > 128 => return Err(invalid(name, value, "at most 128 bytes")),
         "appName" => options.app_name = Some(value.into()),
-        "authMechanism" => parsed.authentication.mechanism = Some(mechanism(value)?),
+        "authMechanism" => parsed.authentication.mechanism = mechanism(value)?,
+        "authMechanismProperties" => parsed.authentication.properties = Some(value.into()),
         "authSource" => parsed.authentication.source = Some(value.into()),
         "compressors" => options.compressors = compressors(name, value)?,
         "connectTimeoutMS" => options.connect_timeout_ms = Some(number(name, value)?),
@@ -308,7 +316,7 @@ fn interpret_partly_supported(
             let balanced = boolean(name, value)?;
             options.load_balanced = Some(balanced);
             let reason = "the wire backend does not pin connections behind a load balancer";
-            when(balanced, Some((reason, USE_DRIVER)))
+            when(balanced, Some((reason, "name the servers themselves, or a tunnel to them")))
         }
         "readPreference" => {
             let mode = one_of(name, value, &READ_PREFERENCES)?;
@@ -324,26 +332,18 @@ fn interpret_partly_supported(
             LEAST_STALENESS_S.. => PRIMARY_ONLY,
             _ => return Err(invalid(name, value, "-1, or a number of seconds from 90")),
         },
-        "minPoolSize" => when(number::<u32>(name, value)? != 0, NO_POOL),
-        "maxConnecting" => {
-            above_zero(name, value)?;
-            NO_POOL
+        "minPoolSize" => number::<u32>(name, value).map(|_| None)?,
+        "maxConnecting" => above_zero(name, value).map(|_| None)?,
+        "maxIdleTimeMS" | "waitQueueTimeoutMS" | "localThresholdMS" => {
+            number::<u64>(name, value).map(|_| None)?
         }
-        "maxIdleTimeMS" | "waitQueueTimeoutMS" => when(number::<u64>(name, value)? != 0, NO_POOL),
         "heartbeatFrequencyMS" => {
             if number::<u64>(name, value)? < LEAST_HEARTBEAT_MS {
                 return Err(invalid(name, value, "a number of milliseconds from 500"));
             }
-            NO_MONITOR
+            None
         }
-        "localThresholdMS" => {
-            number::<u64>(name, value)?;
-            NO_MONITOR
-        }
-        "serverMonitoringMode" => {
-            let mode = one_of(name, value, &["auto", "poll", "stream"])?;
-            when(mode != "auto", NO_MONITOR)
-        }
+        "serverMonitoringMode" => one_of(name, value, &["auto", "poll", "stream"]).map(|_| None)?,
         "maxAdaptiveRetries" => {
             number::<u32>(name, value)?;
             Some((ONE_RETRY, USE_DRIVER))
@@ -392,7 +392,11 @@ fn check_tags(name: &'static str, value: &str) -> Result<(), UriError> {
     Err(invalid(name, value, "tags such as `dc:ny,rack:1`"))
 }
 
-fn mechanism(value: &str) -> Result<Mechanism, UriError> {
+/// `None` for `DEFAULT`, which some tools write: the server decides.
+fn mechanism(value: &str) -> Result<Option<Mechanism>, UriError> {
+    if value == "DEFAULT" {
+        return Ok(None);
+    }
     if OTHER_MECHANISMS.contains(&value) {
         return Err(UriError::UnsupportedMechanism { mechanism: value.into() });
     }
@@ -400,6 +404,7 @@ fn mechanism(value: &str) -> Result<Mechanism, UriError> {
     let names = Mechanism::ALL.map(Mechanism::name).join("`, `");
     known
         .find(|mechanism| mechanism.name() == value)
+        .map(Some)
         .ok_or_else(|| invalid("authMechanism", value, &format!("one of `{names}`")))
 }
 

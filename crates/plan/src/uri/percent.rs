@@ -23,7 +23,7 @@ pub(super) fn decode(text: &str) -> Option<String> {
 }
 
 /// Encodes all characters except the unreserved ones of RFC 3986.
-pub(crate) fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     encode_except(text, "")
 }
 

@@ -212,18 +212,7 @@ fn unknown_option_is_an_error_with_the_nearest_name() {
 
 #[test]
 fn options_unsupported_by_the_wire_backend_are_listed() {
-    for text in [
-        "readPreference=secondary",
-        "loadBalanced=true",
-        "w=0",
-        "minPoolSize=3",
-        "waitQueueTimeoutMS=10",
-        "heartbeatFrequencyMS=1000",
-        "localThresholdMS=15",
-        "serverMonitoringMode=poll",
-        "maxConnecting=2",
-        "maxIdleTimeMS=120000",
-    ] {
+    for text in ["readPreference=secondary", "loadBalanced=true", "w=0"] {
         let parsed = target(&format!("mongodb://h/?{text}"));
         let (name, value) = text.split_once('=').unwrap();
         assert_eq!(parsed.unsupported_by_wire.len(), 1, "{text}");
@@ -318,10 +307,121 @@ fn router_gets_only_the_mode_of_a_read_preference() {
 
 #[test]
 fn unsupported_mechanisms_are_refused_by_name() {
-    for name in ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "PLAIN"] {
+    for name in ["GSSAPI", "MONGODB-CR"] {
         let error = error(&format!("mongodb://u:p@h/?authMechanism={name}"));
         assert_eq!(error, UriError::UnsupportedMechanism { mechanism: name.into() });
     }
+}
+
+#[test]
+fn plain_password_to_another_machine_needs_tls() {
+    for text in [
+        "mongodb://u:p@h/?authMechanism=PLAIN",
+        "mongodb://u:p@localhost,h/?authMechanism=PLAIN&tls=false",
+        "mongodb+srv://u:p@h.example.org/?authMechanism=PLAIN&tls=false",
+    ] {
+        let error = error(text);
+        assert_eq!(error, UriError::UnencryptedPassword, "{text}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("`tls=true`")));
+    }
+}
+
+#[test]
+fn mechanisms_of_external_users_have_their_own_rules() {
+    let read = |text: &str| parse(text).unwrap().1.unwrap();
+    for (text, mechanism, source) in [
+        ("mongodb://u:p@h/?authMechanism=PLAIN&tls=true", Mechanism::Plain, "$external"),
+        ("mongodb://u:p@localhost,[::1]/db?authMechanism=PLAIN", Mechanism::Plain, "db"),
+        (
+            "mongodb+srv://u:p@h.example.org/?authMechanism=PLAIN&authSource=admin",
+            Mechanism::Plain,
+            "admin",
+        ),
+        ("mongodb://h/db?authMechanism=MONGODB-AWS", Mechanism::Aws, "$external"),
+        (
+            "mongodb+srv://k:s@h.example.org/?authSource=%24external&authMechanism=MONGODB-AWS",
+            Mechanism::Aws,
+            "$external",
+        ),
+        (
+            "mongodb://h/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s",
+            Mechanism::Oidc,
+            "$external",
+        ),
+    ] {
+        let credentials = read(text);
+        assert_eq!(credentials.mechanism, Some(mechanism), "{text}");
+        assert_eq!(credentials.source.as_deref(), Some(source), "{text}");
+    }
+    let token = "authMechanismProperties=AWS_SESSION_TOKEN:a%2Bhush%3D%3D";
+    let text = format!("mongodb://k:s@h/?authMechanism=MONGODB-AWS&{token}");
+    let (target, credentials) = parse(&text).unwrap();
+    assert_eq!(credentials.as_ref().unwrap().session_token(), Some("a+hush=="));
+    assert!(!format!("{target:?} {credentials:?} {}", target.to_driver_uri()).contains("hush"));
+    assert_eq!(read("mongodb://u:p@h/?authMechanism=DEFAULT").mechanism, None);
+
+    for text in [
+        "k:s@h/?authMechanism=MONGODB-AWS&authSource=admin",
+        "u@h/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s",
+    ] {
+        let error = error(&format!("mongodb://{text}"));
+        assert!(matches!(error, UriError::Conflict { .. }), "{text}: {error:?}");
+    }
+    for text in [
+        "h/?authMechanism=PLAIN".to_owned(),
+        "k@h/?authMechanism=MONGODB-AWS".to_owned(),
+        format!("h/?authMechanism=MONGODB-AWS&{token}"),
+        "h/?authMechanism=MONGODB-OIDC".to_owned(),
+    ] {
+        let error = error(&format!("mongodb://{text}"));
+        assert!(matches!(error, UriError::Needs { .. }), "{text}: {error:?}");
+    }
+    for text in [
+        "h/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:hush",
+        "k:s@h/?authMechanism=MONGODB-AWS&authMechanismProperties=OTHER:hush",
+        "u:p@h/?authMechanism=PLAIN&authMechanismProperties=SERVICE_NAME:hush",
+    ] {
+        let error = error(&format!("mongodb://{text}"));
+        assert!(matches!(error, UriError::UnsupportedOption { .. }), "{text}: {error:?}");
+        assert!(!format!("{error:?} {error}").contains("hush"), "{error:?}");
+    }
+}
+
+#[test]
+fn strings_of_hosts_are_accepted_as_they_are() {
+    for text in [
+        // Atlas: driver, X.509, IAM, and the form without SRV.
+        "mongodb+srv://u:p@cluster0.abc.mongodb.net/?retryWrites=true&w=majority&appName=Cluster0",
+        "mongodb+srv://cluster0.abc.mongodb.net/?authSource=%24external&authMechanism=MONGODB-X509&retryWrites=true&w=majority&tlsCertificateKeyFile=%2Fc.pem",
+        "mongodb+srv://k:s@cluster0.abc.mongodb.net/?authSource=%24external&authMechanism=MONGODB-AWS&retryWrites=true&w=majority&authMechanismProperties=AWS_SESSION_TOKEN:t&appName=Cluster0",
+        "mongodb://u:p@a.abc.mongodb.net:27017,b.abc.mongodb.net:27017/?ssl=true&replicaSet=atlas-x-shard-0&authSource=admin&retryWrites=true&w=majority&readPreference=primary",
+        // Compass.
+        "mongodb://u:p@h:27017/?authMechanism=DEFAULT&tls=true&tlsInsecure=true&directConnection=true",
+        // Cosmos DB for MongoDB, both kinds.
+        "mongodb://u:p%3D%3D@u.mongo.cosmos.azure.com:10255/?ssl=true&retrywrites=false&replicaSet=globaldb&maxIdleTimeMS=120000&appName=@u@",
+        "mongodb+srv://u:p@c.mongocluster.cosmos.azure.com/?tls=true&authMechanism=SCRAM-SHA-256&retrywrites=false&maxIdleTimeMS=120000",
+        // DigitalOcean, IBM Cloud.
+        "mongodb+srv://doadmin:p@db.mongo.ondigitalocean.com/admin?tls=true&authSource=admin&replicaSet=db",
+        "mongodb://admin:p@a.databases.appdomain.cloud:30484,b.databases.appdomain.cloud:30484/ibmclouddb?authSource=admin&replicaSet=replset&tls=true&compressors=zstd,snappy&retryReads=true",
+    ] {
+        let parsed = target(text);
+        assert!(parsed.unsupported_by_wire.is_empty(), "{text}: {:?}", parsed.unsupported_by_wire);
+    }
+    let parsed = target("mongodb://h/?minPoolSize=3&w=1&maxIdleTimeMS=9&serverMonitoringMode=poll");
+    let ignored: Vec<String> = parsed.only_of_drivers().collect();
+    assert_eq!(ignored, ["`minPoolSize=3`", "`maxIdleTimeMS=9`", "`serverMonitoringMode=poll`"]);
+}
+
+#[test]
+fn found_hosts_replace_the_name_of_a_service() {
+    let (mut target, _) =
+        parse("mongodb+srv://h.example.org/db?srvMaxHosts=2&retryWrites=true").unwrap();
+    target.apply_txt_record(None, "authSource=admin&replicaSet=rs0").unwrap();
+    let hosts = vec![Host::Tcp { host: "a.example.org".into(), port: 1 }];
+    let found = target.with_hosts(hosts).to_driver_uri();
+    assert_eq!(found, "mongodb://a.example.org:1/db?retryWrites=true&replicaSet=rs0&tls=true");
+    let parsed = self::target(&found);
+    assert_eq!(parsed.options.replica_set.as_deref(), Some("rs0"));
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn check_indexes(problems: &mut Problems, data: &DataPlan) {
         problems.require_or(
             &format!("data.indexes[{place}]"),
             unknown.is_none(),
-            "the fields of a document are `_id` and, by default, `field0` to `field9`",
+            "the fields of a document are `_id` and, by default, `field0` to `field9`; see docs/limits.md",
             || {
                 format!(
                     "names `{}`, which is not a field of a document",

@@ -41,12 +41,7 @@ pub(super) fn check_index_build(problems: &mut Problems, plan: &Plan) {
     problems.require(
         "server.storage",
         on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0),
-        || {
-            format!(
-                "is too small for the documents and a server: at least \
-                {least} needed"
-            )
-        },
+        || format!("is too small for the documents and a server: at least {least} needed"),
     );
 }
 
@@ -129,12 +124,7 @@ fn check_joined(problems: &mut Problems, build: &IndexBuildPlan, topology: &Topo
             "index_build.remedy",
             build.remedy != Some(Remedy::Compact),
             "use `rewrite`, which all members repeat",
-            || {
-                format!(
-                    "on `{topology}`: `compact` affects only the member \
-                that runs it"
-                )
-            },
+            || format!("on `{topology}`: `compact` affects only the member that runs it"),
         ),
         Topology::Sharded(cluster) => {
             let usual = Sharded::new(cluster.shards, cluster.members_per_shard);

@@ -1,7 +1,9 @@
 //! Checks of names that become file names.
 
 /// Longest name of a plan, in characters.
-pub(super) const NAME_CHARACTERS: usize = 64;
+const NAME_CHARACTERS: usize = 64;
+/// The rule of [`is_file_name`] in words.
+pub(super) const NAME_RULE: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 
 /// Whether a text can be a file name.
 pub(crate) fn is_file_name(name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Checks of the observed sources.
 
-use super::names::{NAME_CHARACTERS, is_file_name};
+use super::names::{NAME_RULE, is_file_name};
 use super::problems::Problems;
 use crate::model::{ExporterPlan, GrafanaPlan, Plan};
 use crate::units::Span;
@@ -37,9 +37,7 @@ pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
         let path = format!("observe.exporters[{index}]");
         let key = format!("{path}.name");
         problems.require_or(&key, is_file_name(name), "it names a file", || {
-            format!(
-                "is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
-            )
+            format!("is `{name}`, but must have {NAME_RULE}")
         });
         let is_taken = OWN_SOURCES.contains(&name.as_str())
             || is_numbered_server(name)

@@ -130,10 +130,7 @@ fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
             let hint = "install MongoDB 4.4 or later (`dyno server install`), and choose `mongod`";
             problems.require_or("server.topology", lacking.is_none(), hint, || {
                 let lacking = lacking.unwrap_or_default();
-                format!(
-                    "= `{topology}`: the embedded server does not support \
-                    {lacking}"
-                )
+                format!("= `{topology}`: the embedded server does not support {lacking}")
             });
         }
         Err(error) => problems.require_or(
@@ -328,8 +325,7 @@ fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
         .find(|name| OWN_OPTIONS.contains(&name.to_ascii_lowercase().as_str()));
     problems.require("server.connection_options", own.is_none(), || {
         format!(
-            "has `{}`, which dyno sets from the topology, `encryption` \
-                and `auth`",
+            "has `{}`, which dyno sets from the topology, `encryption` and `auth`",
             own.unwrap_or_default()
         )
     });

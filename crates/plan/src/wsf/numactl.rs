@@ -12,17 +12,8 @@ pub(super) struct Options {
     cpus: Option<String>,
     /// `--cpunodebind`, unless it means all.
     nodes: Option<String>,
-    memory: Memory,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-enum Memory {
-    #[default]
-    Default,
-    Local,
-    Bind(String),
-    Interleave(String),
-    Prefer(String),
+    /// The memory policy of a place, absent for the default.
+    memory: Option<String>,
 }
 
 /// A policy, and a note about its difference from the options.
@@ -46,7 +37,7 @@ impl Options {
         while let Some(word) = words.next() {
             let (name, attached) = split(word)?;
             if matches!(name, "localalloc" | "l") {
-                options.remember(Memory::Local)?;
+                options.remember(Some("local".into()))?;
                 continue;
             }
             let mut value = || {
@@ -59,15 +50,18 @@ impl Options {
                 // The workload's manual uses `-M`, which means something else in `numactl`.
                 "membind" | "m" | "M" => {
                     let nodes = list(value()?)?;
-                    options.remember(nodes.map_or(Memory::Default, Memory::Bind))?;
+                    options.remember(nodes.map(|nodes| format!("bind:{nodes}")))?;
                 }
                 "interleave" | "i" => {
                     let nodes = list(value()?)?.unwrap_or_else(|| ALL.into());
-                    options.remember(Memory::Interleave(nodes))?;
+                    options.remember(Some(format!("interleave:{nodes}")))?;
                 }
                 "preferred" | "p" => {
                     let node = list(value()?)?.unwrap_or_default();
-                    options.remember(Memory::Prefer(node))?;
+                    if !is_one(&node) {
+                        return Err(format!("only one node can be preferred, not `{node}`"));
+                    }
+                    options.remember(Some(format!("prefer:{node}")))?;
                 }
                 _ => return Err(format!("a placement cannot express `{word}`")),
             }
@@ -75,63 +69,72 @@ impl Options {
         Ok(options)
     }
 
-    fn remember(&mut self, memory: Memory) -> Result<(), String> {
-        if self.memory != Memory::Default {
+    fn remember(&mut self, memory: Option<String>) -> Result<(), String> {
+        if self.memory.is_some() {
             return Err("it has two memory policies".into());
         }
         self.memory = memory;
         Ok(())
     }
 
+    /// Whether the memory is near the CPUs without being bound.
+    fn is_near(&self) -> bool {
+        matches!(self.memory.as_deref(), None | Some("local"))
+    }
+
+    /// The nodes to which the memory is bound.
+    fn bound(&self) -> Option<&str> {
+        self.memory.as_deref()?.strip_prefix("bind:")
+    }
+
     /// The policy of servers.
     pub(super) fn server(&self, pairs: u32) -> Policy {
-        let memory = self.memory_text();
+        let memory = self.memory.as_deref();
         match (&self.cpus, &self.nodes) {
-            (None, None) => match (&self.memory, memory) {
-                (Memory::Default, _) => exact("none"),
-                (Memory::Interleave(nodes), _) if nodes == ALL => exact("interleave"),
-                (_, memory) => exact(&format!("custom={}", everywhere(&memory?, pairs))),
+            (None, None) => match memory {
+                None => exact("none"),
+                Some("interleave:all") => exact("interleave"),
+                Some(memory) => exact(&format!("custom={}", everywhere(memory, pairs))),
             },
             (None, Some(node)) if is_one(node) => self.on_node(node),
             (None, Some(_)) => Err("one placement cannot give every server several nodes".into()),
-            (Some(cpus), None) if pairs == 1 => exact(&format!("custom={cpus}@{}", memory?)),
-            (Some(cpus), None) => match &self.memory {
-                Memory::Default | Memory::Local | Memory::Bind(_) => Ok((
-                    format!("cores={cpus}"),
-                    Some(format!(
-                        "CPUs `{cpus}` are divided among the {pairs} servers, with the memory of their nodes"
-                    )),
+            (Some(cpus), None) if pairs == 1 => {
+                exact(&format!("custom={cpus}@{}", memory.unwrap_or("default")))
+            }
+            (Some(cpus), None) if self.is_near() || self.bound().is_some() => Ok((
+                format!("cores={cpus}"),
+                Some(format!(
+                    "CPUs `{cpus}` are divided among the {pairs} servers, with the memory of their nodes"
                 )),
-                _ => Err("CPUs for several servers need the memory of their own nodes".into()),
-            },
+            )),
+            (Some(_), None) => {
+                Err("CPUs for several servers need the memory of their own nodes".into())
+            }
             (Some(_), Some(_)) => Err("a policy takes CPUs or nodes, not both".into()),
         }
     }
 
     fn on_node(&self, node: &str) -> Policy {
         let policy = format!("node={node}");
-        match &self.memory {
-            Memory::Bind(memory) if memory == node => exact(&policy),
-            Memory::Default | Memory::Local => {
-                Ok((policy, Some(format!("memory is bound to node {node}, not just preferred"))))
-            }
-            _ => Err("CPUs of one node cannot be combined with memory of another".into()),
+        if self.bound() == Some(node) {
+            exact(&policy)
+        } else if self.is_near() {
+            Ok((policy, Some(format!("memory is bound to node {node}, not just preferred"))))
+        } else {
+            Err("CPUs of one node cannot be combined with memory of another".into())
         }
     }
 
     /// The placement of clients on the servers' machine, for this server policy.
     pub(super) fn client(&self, server: &str, pairs: u32) -> Policy {
-        let memory = self.memory_text();
-        match (&self.cpus, &self.nodes) {
-            (None, None) if self.memory == Memory::Default => exact("none"),
-            (None, None) => exact(&everywhere(&memory?, pairs)),
-            (Some(cpus), None) if matches!(self.memory, Memory::Default | Memory::Local) => {
-                exact(cpus)
-            }
-            (Some(cpus), None) if pairs == 1 => exact(&format!("{cpus}@{}", memory?)),
-            (Some(_), None) => Err("CPUs for several clients need local memory".into()),
-            (None, Some(nodes)) => self.client_on(nodes, server),
-            (Some(_), Some(_)) => Err(NOT_BOTH.into()),
+        match (&self.cpus, &self.nodes, &self.memory) {
+            (None, None, None) => exact("none"),
+            (None, None, Some(memory)) => exact(&everywhere(memory, pairs)),
+            (Some(cpus), None, _) if self.is_near() => exact(cpus),
+            (Some(cpus), None, Some(memory)) if pairs == 1 => exact(&format!("{cpus}@{memory}")),
+            (Some(_), None, _) => Err("CPUs for several clients need local memory".into()),
+            (None, Some(nodes), _) => self.client_on(nodes, server),
+            (Some(_), Some(_), _) => Err(NOT_BOTH.into()),
         }
     }
 
@@ -145,22 +148,15 @@ impl Options {
             (Some(_), Some(_)) => return Err(NOT_BOTH.into()),
         };
         let cpus = cpus.as_deref();
-        match self.memory {
-            Memory::Default => exact(cpus.unwrap_or("none")),
-            _ => {
-                let (cpus, memory) = (cpus.unwrap_or("any"), self.memory_text()?);
-                exact(&format!("{cpus}@{memory}"))
-            }
+        match &self.memory {
+            None => exact(cpus.unwrap_or("none")),
+            Some(memory) => exact(&format!("{}@{memory}", cpus.unwrap_or("any"))),
         }
     }
 
     /// Clients on nodes, which only a place relative to the servers' node can express.
     fn client_on(&self, nodes: &str, server: &str) -> Policy {
-        let own = match &self.memory {
-            Memory::Default | Memory::Local => true,
-            Memory::Bind(memory) => memory == nodes,
-            _ => false,
-        };
+        let own = self.is_near() || self.bound() == Some(nodes);
         let node = server.strip_prefix("node=").filter(|_| own);
         match (node, nodes.strip_prefix('!')) {
             (Some(node), None) if node == nodes => exact("same"),
@@ -174,18 +170,6 @@ impl Options {
             (Some(node), Some(not)) if node == not => exact("other"),
             _ => Err("a node for the clients needs servers that are all on one node".into()),
         }
-    }
-
-    /// The memory policy of a place.
-    fn memory_text(&self) -> Result<String, String> {
-        Ok(match &self.memory {
-            Memory::Default => "default".into(),
-            Memory::Local => "local".into(),
-            Memory::Bind(nodes) => format!("bind:{nodes}"),
-            Memory::Interleave(nodes) => format!("interleave:{nodes}"),
-            Memory::Prefer(node) if is_one(node) => format!("prefer:{node}"),
-            Memory::Prefer(_) => return Err("only one node can be preferred".into()),
-        })
     }
 }
 

@@ -1,80 +1,58 @@
 //! Options of `dyno ycsb` that are not part of the plan: status line, exporters, retries.
 
 use super::reader::Reader;
+use crate::model::set;
+use crate::names::with_defaults;
 use crate::nearest::nearest;
 use std::path::PathBuf;
 
-/// Options of YCSB's client that are not part of a plan. The defaults are YCSB's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct YcsbClientOptions {
-    /// Whether to print a status line on stderr (`status`, `-s`).
-    pub status: bool,
-    /// Seconds between two status lines, at least 1 (`status.interval`).
-    pub status_interval_s: u64,
-    /// Text directly before the status line (`label`, `-l`).
-    pub label: String,
-    /// Operations per second over all threads, absent without a limit (`target`).
-    pub target_ops_per_s: Option<f64>,
-    /// Longest duration of a phase in seconds, absent without a limit (`maxexecutiontime`).
-    pub max_execution_time_s: Option<u64>,
-    /// Format of the final output (`exporter`).
-    pub exporter: Exporter,
-    /// File for the final output, stdout when absent (`exportfile`).
-    pub export_file: Option<PathBuf>,
-    /// Measured figures of an operation (`measurementtype`).
-    pub measurement_type: MeasurementType,
-    /// Start of latencies (`measurement.interval`).
-    pub measurement_interval: MeasurementInterval,
-    /// Percentiles of the final output, each 0 to 100 (`hdrhistogram.percentiles`).
-    pub percentiles: Vec<f64>,
-    /// Whether to write one histogram log per operation (`hdrhistogram.fileoutput`).
-    pub hdr_fileoutput: bool,
-    /// Prefix of the names of these logs (`hdrhistogram.output.path`).
-    pub hdr_output_path: String,
-    /// Whether to print the buckets of the histograms as well (`measurement.histogram.verbose`).
-    pub histogram_verbose: bool,
-    /// Number of 1 ms buckets of the type `histogram`, at least 1 (`histogram.buckets`).
-    pub histogram_buckets: u32,
-    /// Step of the type `timeseries` in milliseconds, at least 1 (`timeseries.granularity`).
-    pub timeseries_granularity_ms: u64,
-    /// Whether to print a block for each kind of error (`reportlatencyforeacherror`).
-    pub report_latency_for_each_error: bool,
-    /// Statuses with their own blocks (`latencytrackederrors`).
-    pub latency_tracked_errors: Vec<String>,
-    /// Largest number of retries of a failed insert in the load phase
-    /// (`core_workload_insertion_retry_limit`).
-    pub insertion_retry_limit: u32,
-    /// Seconds before each retry (`core_workload_insertion_retry_interval`).
-    pub insertion_retry_interval_s: u64,
-    /// Whether to continue the load after a permanently failed insert
-    /// (`core_workload_insertion_keep_going_on_error`).
-    pub keep_going_on_error: bool,
-}
-
-impl Default for YcsbClientOptions {
-    fn default() -> Self {
-        YcsbClientOptions {
-            status: false,
-            status_interval_s: 10,
-            label: String::new(),
-            target_ops_per_s: None,
-            max_execution_time_s: None,
-            exporter: Exporter::Text,
-            export_file: None,
-            measurement_type: MeasurementType::HdrHistogram,
-            measurement_interval: MeasurementInterval::Op,
-            percentiles: vec![50.0, 95.0, 99.0],
-            hdr_fileoutput: false,
-            hdr_output_path: String::new(),
-            histogram_verbose: false,
-            histogram_buckets: 1000,
-            timeseries_granularity_ms: 1000,
-            report_latency_for_each_error: false,
-            latency_tracked_errors: Vec::new(),
-            insertion_retry_limit: 0,
-            insertion_retry_interval_s: 3,
-            keep_going_on_error: false,
-        }
+with_defaults! {
+    /// Options of YCSB's client that are not part of a plan. The defaults are YCSB's.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct YcsbClientOptions {
+        /// Whether to print a status line on stderr (`status`, `-s`).
+        pub status: bool,
+        /// Seconds between two status lines, at least 1 (`status.interval`).
+        pub status_interval_s: u64 = 10,
+        /// Text directly before the status line (`label`, `-l`).
+        pub label: String,
+        /// Operations per second over all threads, absent without a limit (`target`).
+        pub target_ops_per_s: Option<f64>,
+        /// Longest duration of a phase in seconds, absent without a limit (`maxexecutiontime`).
+        pub max_execution_time_s: Option<u64>,
+        /// Format of the final output (`exporter`).
+        pub exporter: Exporter = Exporter::Text,
+        /// File for the final output, stdout when absent (`exportfile`).
+        pub export_file: Option<PathBuf>,
+        /// Measured figures of an operation (`measurementtype`).
+        pub measurement_type: MeasurementType = MeasurementType::HdrHistogram,
+        /// Start of latencies (`measurement.interval`).
+        pub measurement_interval: MeasurementInterval = MeasurementInterval::Op,
+        /// Percentiles of the final output, each 0 to 100 (`hdrhistogram.percentiles`).
+        pub percentiles: Vec<f64> = vec![50.0, 95.0, 99.0],
+        /// Whether to write one histogram log per operation (`hdrhistogram.fileoutput`).
+        pub hdr_fileoutput: bool,
+        /// Prefix of the names of these logs (`hdrhistogram.output.path`).
+        pub hdr_output_path: String,
+        /// Whether to print the buckets of the histograms as well
+        /// (`measurement.histogram.verbose`).
+        pub histogram_verbose: bool,
+        /// Number of 1 ms buckets of the type `histogram`, at least 1 (`histogram.buckets`).
+        pub histogram_buckets: u32 = 1000,
+        /// Step of the type `timeseries` in milliseconds, at least 1 (`timeseries.granularity`).
+        pub timeseries_granularity_ms: u64 = 1000,
+        /// Whether to print a block for each kind of error (`reportlatencyforeacherror`).
+        pub report_latency_for_each_error: bool,
+        /// Statuses with their own blocks (`latencytrackederrors`).
+        pub latency_tracked_errors: Vec<String>,
+        /// Largest number of retries of a failed insert in the load phase
+        /// (`core_workload_insertion_retry_limit`).
+        pub insertion_retry_limit: u32,
+        /// Seconds before each retry (`core_workload_insertion_retry_interval`).
+        pub insertion_retry_interval_s: u64 = 3,
+        /// Whether to continue the load after a permanently failed insert
+        /// (`core_workload_insertion_keep_going_on_error`).
+        pub keep_going_on_error: bool,
     }
 }
 
@@ -141,12 +119,6 @@ pub(super) fn read(reader: &mut Reader<'_>) -> YcsbClientOptions {
 
 fn given<T: std::str::FromStr>(reader: &Reader<'_>, name: &str) -> Option<T> {
     reader.text(name)?.parse().ok()
-}
-
-fn set<T>(target: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *target = value;
-    }
 }
 
 /// A number of at least 1.

@@ -5,7 +5,7 @@ use super::reader::Reader;
 use super::{Phase, field_length};
 use crate::model::{
     Backend, KeyDistribution, KeyOrder, OperationWeights, Plan, ScanLength, Schedule, ServerKind,
-    ServerPlan,
+    ServerPlan, set,
 };
 use crate::units::Span;
 
@@ -19,12 +19,6 @@ pub(super) fn apply(plan: &mut Plan, reader: &mut Reader<'_>) {
     apply_client(plan, reader);
     apply_phases(plan, reader);
     apply_schedule(plan, reader);
-}
-
-fn set<T>(target: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *target = value;
-    }
 }
 
 fn apply_server(plan: &mut Plan, reader: &mut Reader<'_>) {
