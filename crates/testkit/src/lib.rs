@@ -17,6 +17,7 @@ pub mod fake_mongod;
 pub mod fault;
 pub mod findings;
 pub mod network;
+mod pages;
 mod port;
 mod priority;
 pub mod scripted;
@@ -26,6 +27,7 @@ mod skip;
 mod sources;
 mod wire;
 
+pub use pages::without_term_links;
 pub use port::free_port;
 pub use priority::go_before_others;
 pub use server::{

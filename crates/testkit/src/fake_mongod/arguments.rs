@@ -6,33 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Options of `mongod` with a value, from its manual page.
-const MONGOD_VALUES: [&str; 14] = [
-    "bind_ip",
-    "dbpath",
-    "inMemorySizeGB",
-    "journalCommitInterval",
-    "keyFile",
-    "port",
-    "replSet",
-    "storageEngine",
-    "syncdelay",
-    "tlsCAFile",
-    "tlsCertificateKeyFile",
-    "tlsMode",
-    "wiredTigerCacheSizeGB",
-    "wiredTigerCollectionBlockCompressor",
-];
-const MONGOD_FLAGS: [&str; 6] = [
-    "auth",
-    "configsvr",
-    "nojournal",
-    "nounixsocket",
-    "shardsvr",
-    "tlsAllowConnectionsWithoutCertificates",
-];
-const MONGOS_VALUES: [&str; 7] =
-    ["bind_ip", "configdb", "keyFile", "port", "tlsCAFile", "tlsCertificateKeyFile", "tlsMode"];
-const MONGOS_FLAGS: [&str; 2] = ["nounixsocket", "tlsAllowConnectionsWithoutCertificates"];
+const MONGOD_VALUES: &str = "\
+    bind_ip dbpath inMemorySizeGB journalCommitInterval keyFile port replSet storageEngine \
+    syncdelay tlsCAFile tlsCertificateKeyFile tlsMode wiredTigerCacheSizeGB \
+    wiredTigerCollectionBlockCompressor";
+const MONGOD_FLAGS: &str = "\
+    auth configsvr nojournal nounixsocket shardsvr tlsAllowConnectionsWithoutCertificates";
+const MONGOS_VALUES: &str = "bind_ip configdb keyFile port tlsCAFile tlsCertificateKeyFile tlsMode";
+const MONGOS_FLAGS: &str = "nounixsocket tlsAllowConnectionsWithoutCertificates";
 
 /// A valid command line.
 #[derive(Clone, Debug, Default)]
@@ -48,10 +29,11 @@ impl Arguments {
         version: (u32, u32),
         arguments: &[&str],
     ) -> Result<Arguments, String> {
-        let (values, flags): (&[&str], &[&str]) = match program {
-            "mongos" => (&MONGOS_VALUES, &MONGOS_FLAGS),
-            _ => (&MONGOD_VALUES, &MONGOD_FLAGS),
+        let (values, flags) = match program {
+            "mongos" => (MONGOS_VALUES, MONGOS_FLAGS),
+            _ => (MONGOD_VALUES, MONGOD_FLAGS),
         };
+        let has = |list: &str, name: &str| list.split(' ').any(|known| known == name);
         let mut parsed = Arguments::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -60,12 +42,12 @@ impl Arguments {
             if name == "setParameter" {
                 let (key, value) = value()?.split_once('=').ok_or("a parameter has no value")?;
                 parsed.parameters.insert(key.to_owned(), value.to_owned());
-            } else if values.contains(&name) || name == "wiredTigerJournalCompressor" {
+            } else if has(values, name) || name == "wiredTigerJournalCompressor" {
                 let value = (*value()?).to_owned();
                 if parsed.values.insert(name.to_owned(), value).is_some() {
                     return Err(format!("`{argument}` is given twice"));
                 }
-            } else if flags.contains(&name) {
+            } else if has(flags, name) {
                 parsed.values.insert(name.to_owned(), "true".to_owned());
             } else {
                 return Err(format!("unrecognised option `{argument}`"));

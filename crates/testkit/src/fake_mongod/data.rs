@@ -19,7 +19,7 @@ impl Node {
     /// Whether this is a document command; a router also has a catalog.
     pub(super) fn is_data(&self, name: &str, command: &Document) -> bool {
         let in_catalog = self.router && command.get_str("$db").is_ok_and(|name| name == "config");
-        COMMANDS.contains(&name) && !in_catalog
+        COMMANDS.split(' ').any(|known| known == name) && !in_catalog
     }
 
     /// Counts a client's command with its concern.

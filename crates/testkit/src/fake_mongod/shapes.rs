@@ -2,16 +2,14 @@
 //! manual. Pure functions.
 
 use bson::{Bson, Document};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::concerns;
 
-mod commands;
-
-use commands::{COMMANDS, DELETE, GENERIC, UPDATE};
-
 /// Field types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     Text,
     /// An integer of any type.
     Whole,
@@ -29,30 +27,37 @@ use Kind::{Any, Boolean, List, Number, Object, Text, Whole};
 pub(super) const MOST_WRITES: usize = 100_000;
 
 /// A field: name, type, whether it is required.
-pub(super) type Field = (&'static str, Kind, bool);
+type Field = (&'static str, Kind, bool);
 
-/// Fields of the configuration of a replica set, and of one of its members.
-const CONFIGURATION: &[Field] = &[
-    ("_id", Text, true),
-    ("version", Whole, false),
-    ("term", Whole, false),
-    ("protocolVersion", Whole, false),
-    ("configsvr", Boolean, false),
-    ("writeConcernMajorityJournalDefault", Boolean, false),
-    ("members", List, true),
-    ("settings", Object, false),
-];
-const MEMBER: &[Field] = &[
-    ("_id", Whole, true),
-    ("host", Text, true),
-    ("arbiterOnly", Boolean, false),
-    ("buildIndexes", Boolean, false),
-    ("hidden", Boolean, false),
-    ("priority", Number, false),
-    ("tags", Object, false),
-    ("secondaryDelaySecs", Whole, false),
-    ("votes", Whole, false),
-];
+/// The type of a command's argument, and the command's other fields.
+type Shape = (Kind, Vec<Field>);
+
+/// Shapes by name, from `shapes.txt`.
+static SHAPES: LazyLock<BTreeMap<&str, Shape>> = LazyLock::new(|| {
+    let lines = include_str!("shapes.txt").lines();
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| shape(line).expect("every line has a shape")).collect()
+});
+
+fn shape(line: &'static str) -> Option<(&'static str, Shape)> {
+    let mut words = line.split(' ');
+    let (name, argument) = (words.next()?, kind(words.next()?)?);
+    let fields = words.map(|word| {
+        let (name, named) = word.split_once(':')?;
+        Some((name, kind(named.trim_end_matches('!'))?, named.ends_with('!')))
+    });
+    Some((name, (argument, fields.collect::<Option<_>>()?)))
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let kinds = [Text, Whole, Number, Boolean, Object, List, Any];
+    kinds.into_iter().find(|kind| format!("{kind:?}") == name)
+}
+
+/// Fields of a part that several commands have.
+fn fields_of(part: &str) -> &'static [Field] {
+    &SHAPES[part].1
+}
 
 /// An error reply: code and message.
 pub(super) type Refusal = (i32, String);
@@ -82,11 +87,13 @@ pub(super) fn check(command: &Document) -> Result<(), Refusal> {
     let Some((name, argument)) = command.iter().next() else {
         return Err((9, "the command is empty".to_owned()));
     };
-    let Some((_, kind, fields)) = COMMANDS.iter().find(|(known, _, _)| known == name) else {
+    // Names with a dot are parts of commands.
+    let known = SHAPES.get(name.as_str()).filter(|_| !name.starts_with('.'));
+    let Some((kind, fields)) = known else {
         return Err((59, format!("no such command: '{name}'")));
     };
     matches_kind(name, argument, *kind)?;
-    let all: Vec<Field> = fields.iter().chain(GENERIC).copied().collect();
+    let all: Vec<Field> = fields.iter().chain(fields_of(".generic")).copied().collect();
     // Fields select sections of the status by name, and unknown sections are accepted.
     let is_section =
         |field: &str| name == "serverStatus" && all.iter().all(|(known, _, _)| *known != field);
@@ -102,14 +109,14 @@ pub(super) fn check(command: &Document) -> Result<(), Refusal> {
             check_configuration(argument.as_document().unwrap_or(&Document::new()))
         }
         "insert" => check_writes(command, "documents", None),
-        "update" => check_writes(command, "updates", Some(UPDATE)),
-        "delete" => check_writes(command, "deletes", Some(DELETE)),
+        "update" => check_writes(command, "updates", Some(".update")),
+        "delete" => check_writes(command, "deletes", Some(".delete")),
         _ => Ok(()),
     }
 }
 
 /// Checks number and structure of the writes of a command.
-fn check_writes(command: &Document, list: &str, fields: Option<&[Field]>) -> Result<(), Refusal> {
+fn check_writes(command: &Document, list: &str, part: Option<&str>) -> Result<(), Refusal> {
     let writes = command.get_array(list).map(Vec::as_slice);
     let writes = writes.unwrap_or_default();
     if !(1..=MOST_WRITES).contains(&writes.len()) {
@@ -119,25 +126,25 @@ fn check_writes(command: &Document, list: &str, fields: Option<&[Field]>) -> Res
         let write = write
             .as_document()
             .ok_or_else(|| (14, format!("a member of '{list}' is not an object")))?;
-        if let Some(fields) = fields {
-            check_fields(write.iter(), fields)?;
+        if let Some(part) = part {
+            check_fields(write.iter(), fields_of(part))?;
         }
     }
     Ok(())
 }
 
 fn check_configuration(configuration: &Document) -> Result<(), Refusal> {
-    check_fields(configuration.iter(), CONFIGURATION)?;
+    check_fields(configuration.iter(), fields_of(".configuration"))?;
     for member in configuration.get_array("members").into_iter().flatten() {
         let Some(member) = member.as_document() else {
             return Err((14, "a member is not an object".to_owned()));
         };
-        check_fields(member.iter(), MEMBER)?;
+        check_fields(member.iter(), fields_of(".member"))?;
     }
     Ok(())
 }
 
-pub(super) fn check_fields<'a>(
+fn check_fields<'a>(
     fields: impl Iterator<Item = (&'a String, &'a Bson)>,
     known: &[Field],
 ) -> Result<(), Refusal> {

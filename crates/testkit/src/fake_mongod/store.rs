@@ -13,24 +13,9 @@ use super::shapes::{Refusal, bad, whole};
 mod write;
 
 /// Supported commands; index commands are only for real shards.
-pub(super) const COMMANDS: [&str; 16] = [
-    "aggregate",
-    "collStats",
-    "count",
-    "create",
-    "createIndexes",
-    "delete",
-    "drop",
-    "dropIndexes",
-    "find",
-    "getMore",
-    "insert",
-    "killCursors",
-    "listCollections",
-    "listDatabases",
-    "listIndexes",
-    "update",
-];
+pub(super) const COMMANDS: &str = "\
+    aggregate collStats count create createIndexes delete drop dropIndexes find getMore insert \
+    killCursors listCollections listDatabases listIndexes update";
 
 /// Commands that change the store.
 pub(super) const WRITES: [&str; 5] = ["create", "delete", "drop", "insert", "update"];
