@@ -7,7 +7,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
-    Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+    Environment, Operations, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::summary::latency_summary;
 use dyno_record::writer::RunWriter;
@@ -41,8 +41,8 @@ fn filled() -> Histogram<u64> {
 /// A window of the two operations of workload A.
 fn window() -> IntervalRecord {
     let histogram = filled();
-    let operation = |name| OperationInterval {
-        name,
+    let operation = |name: &str| OperationInterval {
+        name: name.into(),
         response: histogram.clone(),
         service: histogram.clone(),
         start_delay: histogram.clone(),
@@ -75,6 +75,7 @@ fn document() -> RunDocument {
         status: RunStatus::Running,
         status_reason: None,
         plan: serde_json::Value::Null,
+        operations: Operations::default(),
         environment: Environment::default(),
         server: ServerRecord::default(),
         phases: Vec::new(),
@@ -88,6 +89,7 @@ fn document() -> RunDocument {
         sources: Vec::new(),
         collections: Vec::new(),
         secondary_indexes: None,
+        checks: Vec::new(),
         dropped: Vec::new(),
         events: Vec::new(),
         caveats: Vec::new(),

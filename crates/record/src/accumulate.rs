@@ -104,7 +104,7 @@ impl PhaseAccumulator {
         debug_assert_eq!(interval.phase, self.phase, "the window belongs to another phase");
         self.add_counts(interval.start_ns, interval.duration_ns, &interval.counts);
         for operation in &interval.operations {
-            let totals = self.operation(operation.name);
+            let totals = self.operation(&operation.name);
             totals.add_sums(&Sums {
                 response_ns: operation.response_sum_ns,
                 service_ns: operation.service_sum_ns,

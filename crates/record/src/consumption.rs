@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Growth of counters during a phase, summed over all servers that hold data. Unknown values are absent, with the
 /// reason in `unknown`.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Consumption {
     /// Phase; `measure` for an index build and for messages.
     pub phase: PhaseKind,

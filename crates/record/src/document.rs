@@ -2,7 +2,6 @@
 
 use crate::error::RecordError;
 use crate::plain_file;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -10,13 +9,25 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// A JSON document that describes a folder.
-pub trait Document: Serialize + DeserializeOwned {
+pub trait Document: Sized {
     /// File name.
     const FILE: &'static str;
     /// Format version.
     const SCHEMA_VERSION: u32;
     /// Noun for a folder with this document, such as `a run directory`.
     const FOLDER: &'static str;
+
+    /// Parses the content of the file.
+    ///
+    /// # Errors
+    /// If it is not JSON of this kind.
+    fn from_json(text: &[u8]) -> serde_json::Result<Self>;
+
+    /// The content of the file.
+    ///
+    /// # Errors
+    /// If a value cannot be written as JSON.
+    fn to_json(&self) -> serde_json::Result<Vec<u8>>;
 
     /// Whether the folder has a file of this name, readable or not.
     fn is_in(folder: &Path) -> bool {
@@ -51,7 +62,7 @@ pub trait Document: Serialize + DeserializeOwned {
                 supported: Self::SCHEMA_VERSION,
             });
         }
-        serde_json::from_slice(&text).map_err(document)
+        Self::from_json(&text).map_err(document)
     }
 
     /// Writes the document into an existing folder atomically: to a temporary file that is synced and renamed.
@@ -59,7 +70,7 @@ pub trait Document: Serialize + DeserializeOwned {
     /// # Errors
     /// [`RecordError`] if it cannot be written.
     fn write(&self, folder: &Path) -> Result<(), RecordError> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(|source| {
+        let mut text = self.to_json().map_err(|source| {
             let path = folder.join(Self::FILE);
             RecordError::EncodeDocument { path, source }
         })?;
@@ -67,6 +78,28 @@ pub trait Document: Serialize + DeserializeOwned {
         write_whole(folder, Self::FILE, &text)
     }
 }
+
+/// Implements [`Document`] by JSON. A macro and not default methods: those would be compiled again in each crate that
+/// reads a document, and the code for all documents takes more than a minute.
+macro_rules! document {
+    ($document:ty, $file:expr, $version:expr, $folder:literal) => {
+        impl $crate::document::Document for $document {
+            const FILE: &'static str = $file;
+            const SCHEMA_VERSION: u32 = $version;
+            const FOLDER: &'static str = $folder;
+
+            fn from_json(text: &[u8]) -> serde_json::Result<Self> {
+                serde_json::from_slice(text)
+            }
+
+            fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+                serde_json::to_vec_pretty(self)
+            }
+        }
+    };
+}
+
+pub(crate) use document;
 
 /// Writes a file into an existing folder atomically: to a temporary file that is synced and renamed.
 ///

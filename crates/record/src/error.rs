@@ -63,11 +63,12 @@ pub enum RecordError {
     #[error("`{path}` ends with an incomplete line after an earlier write error")]
     Torn { path: PathBuf },
     /// A name would break the files' format.
-    #[error("{what} `{name}` may only contain `A-Z a-z 0-9 _ : -`")]
+    #[error("{what} `{name}` {problem}")]
     Name {
         /// Kind of the name.
         what: &'static str,
         name: String,
+        problem: &'static str,
     },
     /// The start time of the document is invalid.
     #[error("`{text}` is not an RFC 3339 start time")]

@@ -33,9 +33,14 @@ impl Clock {
     }
 }
 
+/// Name of an operation in tags, which cannot have spaces.
+pub(crate) fn name_in_tag(operation: &str) -> String {
+    operation.replace(' ', "_")
+}
+
 /// Tag of a histogram in the log.
 pub(crate) fn tag(phase: &str, operation: &str, clock: Clock) -> String {
-    format!("{phase}.{operation}.{}", clock.as_str())
+    format!("{phase}.{}.{}", name_in_tag(operation), clock.as_str())
 }
 
 /// The heading lines of a log.

@@ -2,7 +2,7 @@
 //! documents. The traces are in folders next to it.
 
 use crate::consumption::Consumption;
-use crate::document::Document;
+use crate::document::document;
 use crate::model::{Environment, RunStatus};
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
@@ -19,7 +19,7 @@ pub const FILE: &str = "index-build.json";
 
 /// An index build experiment.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildDocument {
     /// Format version.
     pub schema_version: u32,
@@ -54,11 +54,7 @@ pub struct IndexBuildDocument {
     pub caveats: Vec<IndexBuildCaveat>,
 }
 
-impl Document for IndexBuildDocument {
-    const FILE: &'static str = FILE;
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "an index build folder";
-}
+document!(IndexBuildDocument, FILE, SCHEMA_VERSION, "an index build folder");
 
 /// The collection and its origin.
 #[serde_with::skip_serializing_none]

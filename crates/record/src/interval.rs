@@ -4,8 +4,7 @@ use crate::error_example::ErrorExample;
 use crate::model::{Arrivals, PhaseKind};
 use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// Smallest value that the latency histograms distinguish from 0, in nanoseconds.
 pub const LOWEST_NS: u64 = 1_000;
@@ -190,19 +189,6 @@ impl IntervalRecord {
     }
 }
 
-/// Names that operations of a window can have.
-pub const OPERATION_NAMES: [OperationName; 7] =
-    ["read", "update", "insert", "scan", "read_modify_write", "delete", "insert_batch"];
-
-/// One of [`OPERATION_NAMES`].
-pub type OperationName = &'static str;
-
-fn known_name<'de, D: Deserializer<'de>>(from: D) -> Result<OperationName, D::Error> {
-    let name = String::deserialize(from)?;
-    let known = OPERATION_NAMES.into_iter().find(|known| *known == name);
-    known.ok_or_else(|| D::Error::custom(format!("unknown operation `{name}`")))
-}
-
 /// Placeholder for a histogram that is sent separately.
 fn no_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 2, 0).expect("the bounds are valid constants")
@@ -211,8 +197,8 @@ fn no_histogram() -> Histogram<u64> {
 /// One operation in one recording window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationInterval {
-    #[serde(deserialize_with = "known_name")]
-    pub name: OperationName,
+    /// Name in the plan's list of operations.
+    pub name: String,
     /// From intended start to end, in nanoseconds, successes only.
     #[serde(skip, default = "no_histogram")]
     pub response: Histogram<u64>,
@@ -253,8 +239,8 @@ impl OperationInterval {
 /// Failures of one kind in one recording window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
-    #[serde(deserialize_with = "known_name")]
-    pub operation: OperationName,
+    /// Name of the operation.
+    pub operation: String,
     /// Kind: `timeout`, `disconnected`, `protocol`, `not_found`, `server_11000`, …
     pub kind: String,
     pub count: u64,
@@ -273,7 +259,7 @@ mod tests {
         IntervalRecord {
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
-                name: "read",
+                name: "read".into(),
                 service: response.clone(),
                 start_delay: latency_histogram(),
                 response,
@@ -285,7 +271,7 @@ mod tests {
                 clamped: 0,
             }],
             errors: vec![ErrorCount {
-                operation: "read",
+                operation: "read".into(),
                 kind: kind.to_owned(),
                 count: 1,
                 example: Some(ErrorExample::new(None, "", &format!("at {start_s} s"))),

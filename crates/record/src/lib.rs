@@ -39,6 +39,7 @@ mod lines;
 pub mod messages;
 pub mod metrics;
 pub mod model;
+pub mod mounts;
 pub mod names;
 pub mod plain_file;
 pub mod plan;

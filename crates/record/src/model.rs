@@ -6,7 +6,7 @@
 use crate::consumption::Consumption;
 use crate::cpus::AllowedCpus;
 use crate::disk::{DiskCapacity, DiskUse};
-use crate::document::Document;
+use crate::document::document;
 use crate::error_example::ErrorExample;
 pub use crate::event::{Event, EventRecord};
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
@@ -16,6 +16,7 @@ use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
 pub use dyno_plan::model::PhaseKind;
+pub use dyno_plan::operation::{Effect, Operation, Operations};
 
 use dyno_plan::model::ServerPlan;
 use schemars::JsonSchema;
@@ -42,6 +43,8 @@ pub struct RunDocument {
     pub status_reason: Option<String>,
     /// The resolved plan, without secrets.
     pub plan: serde_json::Value,
+    /// Operations that the run counts, in the plan's order; those of a phase that did not run are also listed.
+    pub operations: Operations,
     /// Machine and system of the client.
     pub environment: Environment,
     pub server: ServerRecord,
@@ -75,6 +78,9 @@ pub struct RunDocument {
     pub collections: Vec<CollectionRecord>,
     /// Secondary indexes of the collection; absent if the plan has none.
     pub secondary_indexes: Option<SecondaryIndexes>,
+    /// Checks of own collections, in the order in which they were performed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckRecord>,
     /// Non-empty collections that were dropped before the run loaded its own documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedCollection>,
@@ -95,6 +101,40 @@ pub struct SecondaryIndexes {
     pub keys: Vec<String>,
     /// Time to create the missing indexes after the documents were loaded; absent if all existed.
     pub build_s: Option<f64>,
+    /// Time of each index of own collections that was missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<IndexTime>,
+}
+
+/// Build of a secondary index of an own collection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexTime {
+    /// Collection and keys.
+    pub keys: String,
+    /// Whether it was built before the documents were loaded.
+    pub before_load: bool,
+    pub build_s: f64,
+}
+
+/// Result of a check of own collections.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckRecord {
+    pub name: String,
+    /// Phase after which it was performed.
+    pub after: PhaseKind,
+    /// Number of the server, from 0, if there are several independent ones.
+    pub instance: Option<u64>,
+    /// Number of documents, or the documents, as the plan states them.
+    pub expected: String,
+    /// Documents that the aggregation returned, at most 1000.
+    pub documents: u64,
+    /// The first documents as relaxed Extended JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<String>,
+    pub passed: bool,
+    /// Why the check could not be performed.
+    pub fault: Option<String>,
 }
 
 /// A dropped collection.
@@ -112,11 +152,7 @@ pub struct DroppedCollection {
     pub all_keys_checked: bool,
 }
 
-impl Document for RunDocument {
-    const FILE: &'static str = "run.json";
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "a run directory";
-}
+document!(RunDocument, "run.json", SCHEMA_VERSION, "a run directory");
 
 /// Parses a timestamp of a record as milliseconds since 1970; `None` if it is invalid.
 pub fn milliseconds(time: &str) -> Option<i64> {
@@ -128,6 +164,22 @@ impl RunDocument {
     /// The plan's fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)
+    }
+
+    /// Whether the plan draws operations with this effect.
+    pub fn draws(&self, effect: Effect) -> bool {
+        let weights = self.recorded_plan().operations;
+        let is_drawn = |name: &str| weights.get(name).is_some_and(|weight| *weight > 0.0);
+        self.operations.iter().any(|one| one.effect == effect && is_drawn(&one.name))
+    }
+
+    /// Results of a phase by database operation: a read-modify-write appears as its read and its update.
+    pub fn commands<'a>(
+        &self,
+        phase: &'a PhaseRecord,
+    ) -> impl Iterator<Item = (&'a str, &'a OperationRecord)> {
+        let operations = phase.operations.iter().map(|(name, record)| (name.as_str(), record));
+        operations.filter(|(name, _)| !self.operations.has_parts(name))
     }
 
     /// Start in milliseconds since 1970; `None` if it was not recorded.
@@ -627,6 +679,8 @@ pub enum CaveatKind {
     LittleLaw,
     /// The data set fits into the server's cache.
     FitsInCache,
+    /// The data cannot show the effect of the block compressor.
+    Compression,
     /// Writes are acknowledged before they are durable.
     Durability,
     /// TLS did not verify the server's identity, so another host may have been between client and server.
@@ -636,6 +690,8 @@ pub enum CaveatKind {
     /// A setting of the machine is known to disturb measurements.
     MachineSetting,
     SharedMachine,
+    /// Other processes used CPUs of the machine.
+    OtherLoad,
     /// The clock is coarse or slow to read.
     ClockCoarse,
     /// Something that should have been recorded could not be read.
@@ -646,6 +702,10 @@ pub enum CaveatKind {
     Reconnects,
     /// Checks of read values found wrong ones.
     Integrity,
+    /// A check of own collections did not have its expected result, or could not be performed.
+    CheckViolated,
+    /// An own operation never returned or changed a document.
+    NothingFound,
     /// Files of the record were modified after it was finished.
     RecordChanged,
     /// Runs of an experiment differ in properties that should be equal.

@@ -4,6 +4,7 @@
 pub use dyno_plan::model::FieldLength;
 pub use dyno_plan::model::ScheduleKind;
 pub use dyno_plan::price::PricePlan;
+pub use dyno_plan::workload::Collection;
 
 use dyno_plan::index_build::IndexBuildPlan;
 use dyno_plan::model::{
@@ -47,6 +48,7 @@ impl RecordedPlan {
         {
             phases.duration = None;
         }
+        read.operations.extend(own_weights(&plan["operations"]));
         read
     }
 
@@ -76,6 +78,15 @@ impl RecordedPlan {
     }
 }
 
+/// Weights of own operations by name; empty if the plan has YCSB's.
+fn own_weights(operations: &Value) -> BTreeMap<String, f64> {
+    let operations = operations.as_array().into_iter().flatten();
+    let weights = operations.filter_map(|operation| {
+        Some((operation["name"].as_str()?.to_owned(), operation["weight"].as_f64()?))
+    });
+    weights.collect()
+}
+
 /// Deserializes a value, or returns the default if it has another type.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
@@ -99,7 +110,13 @@ mod tests {
         assert_eq!(read.description.as_ref(), Some(&plan.description), "{name}");
         assert_eq!(read.server.as_ref(), Some(&plan.server), "{name}");
         assert_eq!(read.data.as_ref(), Some(&plan.data), "{name}");
-        assert_eq!(read.operations["read"], plan.operations.read, "{name}");
+        let weight = |name: &str| read.operations.get(name).copied();
+        let own = plan.operations.own.first();
+        let (first, expected) = match own {
+            Some(own) => (own.name.as_str(), own.weight),
+            None => ("read", Some(plan.operations.read)),
+        };
+        assert_eq!(weight(first), expected, "{name}");
         assert_eq!(read.keys.as_ref(), Some(&plan.keys), "{name}");
         assert_eq!(read.client.as_ref(), Some(&plan.client), "{name}");
         assert_eq!(read.schedule.as_ref(), Some(&plan.schedule), "{name}");
@@ -156,6 +173,16 @@ mod tests {
             plan.client.think_time_distribution = distribution;
             assert_is_read(&plan);
         }
+    }
+
+    #[test]
+    fn own_operations_and_collections_are_read_from_a_record() {
+        let plan = RecordedPlan::new(&json!({
+            "data": {"collections": [{"name": "orders", "records": 7, "document": "{}"}]},
+            "operations": [{"name": "all orders", "weight": 3, "command": "{find: 'orders'}"}],
+        }));
+        assert_eq!(plan.operations["all orders"], 3.0);
+        assert_eq!(plan.data.unwrap().planned_documents(), 7);
     }
 
     #[test]

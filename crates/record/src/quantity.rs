@@ -93,6 +93,11 @@ impl Quantity {
         Self::new(value as f64, Unit::Count)
     }
 
+    /// A number of things with their noun: `1 run`, `1,500 runs`.
+    pub fn counted(value: u64, noun: &str) -> String {
+        format!("{} {noun}{}", Self::count(value), if value == 1 { "" } else { "s" })
+    }
+
     /// A share from 0 to 1.
     pub fn ratio(value: f64) -> Self {
         Self::new(value, Unit::Ratio)

@@ -3,15 +3,12 @@
 use crate::document::Document;
 use crate::error::RecordError;
 use crate::hlog::Clock;
-use crate::model::{PhaseKind, RunDocument};
+use crate::model::{Operations, PhaseKind, RunDocument};
 use crate::plain_file;
 use crate::sparse::{DenseCounts, SparseHistogram, merged};
 use crate::windows::{Window, Windows};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Name of the operation that also counts its parts under other names.
-pub const READ_MODIFY_WRITE: &str = "read_modify_write";
 
 /// Activity in one recording window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,12 +42,12 @@ pub fn responses(
     phase: PhaseKind,
     operation: Option<&str>,
 ) -> Result<Vec<WindowResponses>, RecordError> {
-    let common = common_window(directory, phase)?;
+    let facts = Facts::read(directory, phase)?;
     let mut windows = Windows::open(directory, &[Clock::Response])?;
     let mut found = Vec::new();
     while let Some(window) = windows.next_window()? {
         if window.interval.phase == phase {
-            found.push(of_window(&window, operation, common));
+            found.push(of_window(&window, operation, &facts));
         }
     }
     Ok(found)
@@ -89,7 +86,7 @@ pub fn by_operation(
 /// Builds [`PhaseResponses`] window by window.
 pub(crate) struct ResponsesCollector {
     phase: PhaseKind,
-    common: Option<(u64, u64)>,
+    facts: Facts,
     all: Grouped,
     operations: BTreeMap<String, Grouped>,
 }
@@ -103,7 +100,7 @@ impl ResponsesCollector {
     ) -> Result<Self, RecordError> {
         Ok(ResponsesCollector {
             phase,
-            common: common_window(directory, phase)?,
+            facts: Facts::read(directory, phase)?,
             all: Grouped::new(most_windows),
             operations: BTreeMap::new(),
         })
@@ -121,9 +118,9 @@ impl ResponsesCollector {
                 self.operations.insert(row.operation.clone(), emptied);
             }
         }
-        self.all.push(window, None, self.common);
+        self.all.push(window, None, &self.facts);
         for (name, grouped) in &mut self.operations {
-            grouped.push(window, Some(name), self.common);
+            grouped.push(window, Some(name), &self.facts);
         }
     }
 
@@ -177,8 +174,8 @@ impl Grouped {
         }
     }
 
-    fn push(&mut self, window: &Window, operation: Option<&str>, common: Option<(u64, u64)>) {
-        let next = without_responses(window, operation, common);
+    fn push(&mut self, window: &Window, operation: Option<&str>, facts: &Facts) {
+        let next = without_responses(window, operation, facts);
         match &mut self.open {
             Some((open, count)) if *count < self.size => {
                 open.append(&next);
@@ -192,7 +189,7 @@ impl Grouped {
                 self.open = Some((next, 1));
             }
         }
-        histograms(window, operation).for_each(|values| self.counts.add(values));
+        histograms(window, operation, facts).for_each(|values| self.counts.add(values));
     }
 
     fn close(&mut self) {
@@ -231,48 +228,56 @@ impl WindowResponses {
     }
 }
 
-/// First and last interval of the common window of a fleet; `None` without one, or if it belongs to another phase.
-fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)>, RecordError> {
-    #[derive(serde::Deserialize)]
-    struct Document {
-        fleet: Option<Fleet>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Fleet {
-        #[serde(default)]
-        common_first_interval: u64,
-        common_last_interval: Option<u64>,
-    }
-    let path = directory.join(RunDocument::FILE);
-    if phase != PhaseKind::Measure || !path.exists() {
-        return Ok(None);
-    }
-    let text = plain_file::read(&path).map_err(RecordError::read(&path))?;
-    let document: Document =
-        serde_json::from_slice(&text).map_err(|source| RecordError::Document { path, source })?;
-    Ok(document.fleet.and_then(|fleet| {
-        let last = fleet.common_last_interval?;
-        Some((fleet.common_first_interval, last))
-    }))
+/// Facts of a run that its windows do not have.
+#[derive(Default)]
+struct Facts {
+    /// First and last interval of the common window of a fleet; `None` without one, or if it belongs to another phase.
+    common: Option<(u64, u64)>,
+    operations: Operations,
 }
 
-fn of_window(
-    window: &Window,
-    operation: Option<&str>,
-    common: Option<(u64, u64)>,
-) -> WindowResponses {
+impl Facts {
+    fn read(directory: &Path, phase: PhaseKind) -> Result<Self, RecordError> {
+        #[derive(serde::Deserialize)]
+        struct Document {
+            fleet: Option<Fleet>,
+            operations: Operations,
+        }
+        #[derive(serde::Deserialize)]
+        struct Fleet {
+            #[serde(default)]
+            common_first_interval: u64,
+            common_last_interval: Option<u64>,
+        }
+        let path = directory.join(RunDocument::FILE);
+        if !path.exists() {
+            return Ok(Facts::default());
+        }
+        let text = plain_file::read(&path).map_err(RecordError::read(&path))?;
+        let document: Document = serde_json::from_slice(&text)
+            .map_err(|source| RecordError::Document { path, source })?;
+        let fleet = document.fleet.filter(|_| phase == PhaseKind::Measure);
+        Ok(Facts {
+            common: fleet
+                .and_then(|fleet| Some((fleet.common_first_interval, fleet.common_last_interval?))),
+            operations: document.operations,
+        })
+    }
+
+    fn includes(&self, name: &str, operation: Option<&str>) -> bool {
+        match operation {
+            Some(wanted) => name == wanted,
+            None => !self.operations.has_parts(name),
+        }
+    }
+}
+
+fn of_window(window: &Window, operation: Option<&str>, facts: &Facts) -> WindowResponses {
     let mut counts = SparseHistogram::default();
-    histograms(window, operation).for_each(|values| counts.merge(values));
+    histograms(window, operation, facts).for_each(|values| counts.merge(values));
     WindowResponses {
         response_ns: counts.buckets().collect(),
-        ..without_responses(window, operation, common)
-    }
-}
-
-fn is_wanted(name: &str, operation: Option<&str>) -> bool {
-    match operation {
-        Some(wanted) => name == wanted,
-        None => name != READ_MODIFY_WRITE,
+        ..without_responses(window, operation, facts)
     }
 }
 
@@ -280,22 +285,19 @@ fn is_wanted(name: &str, operation: Option<&str>) -> bool {
 fn histograms<'a>(
     window: &'a Window,
     operation: Option<&str>,
+    facts: &Facts,
 ) -> impl Iterator<Item = &'a SparseHistogram> {
     window.histograms.iter().filter_map(move |entry| {
         let name = &window.operations[entry.operation].operation;
         let is_response = matches!(entry.clock, Clock::Response);
-        (is_response && is_wanted(name, operation)).then_some(&entry.values)
+        (is_response && facts.includes(name, operation)).then_some(&entry.values)
     })
 }
 
-fn without_responses(
-    window: &Window,
-    operation: Option<&str>,
-    common: Option<(u64, u64)>,
-) -> WindowResponses {
+fn without_responses(window: &Window, operation: Option<&str>, facts: &Facts) -> WindowResponses {
     let row = &window.interval;
     let rows = window.operations.iter();
-    let sums = rows.filter(|row| is_wanted(&row.operation, operation));
+    let sums = rows.filter(|row| facts.includes(&row.operation, operation));
     let one = operation.map(|wanted| {
         let found = window.operations.iter().find(|row| row.operation == wanted);
         found.map_or((0, 0), |row| (row.count, row.errors))
@@ -304,7 +306,7 @@ fn without_responses(
     WindowResponses {
         start_s: row.start_ns as f64 / 1e9,
         duration_s: row.duration_ns as f64 / 1e9,
-        is_outside: common.is_some_and(|(first, last)| !(first..=last).contains(&row.index)),
+        is_outside: facts.common.is_some_and(|(first, last)| !(first..=last).contains(&row.index)),
         succeeded,
         failed,
         response_ns: Vec::new(),

@@ -2,9 +2,11 @@
 //! Other modules read and write the files.
 
 use crate::error::RecordError;
+use crate::hlog;
 use crate::interval::{IntervalRecord, OperationInterval, WindowCounts};
-use crate::model::{Arrivals, PhaseKind};
+use crate::model::{Arrivals, Operations, PhaseKind};
 use hdrhistogram::Histogram;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A value that does not need quoting in a CSV file.
@@ -32,7 +34,7 @@ impl Cell for String {
         line.push_str(self);
     }
     fn parse(text: &str) -> Option<Self> {
-        is_plain_name(text).then(|| text.to_owned())
+        is_plain_name(&hlog::name_in_tag(text)).then(|| text.to_owned())
     }
 }
 
@@ -172,13 +174,33 @@ fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(plain)
 }
 
-/// Rejects a name that would break the files.
-fn check_name(what: &'static str, name: &str) -> Result<String, RecordError> {
-    if is_plain_name(name) {
-        Ok(name.to_owned())
-    } else {
-        Err(RecordError::Name { what, name: name.to_owned() })
+/// Rejects the kind of an error that would break the files.
+fn check_error_kind(name: &str) -> Result<String, RecordError> {
+    let problem = "may only contain `A-Z a-z 0-9 _ : -`";
+    let error = |name| RecordError::Name { what: "error kind", name, problem };
+    if is_plain_name(name) { Ok(name.to_owned()) } else { Err(error(name.to_owned())) }
+}
+
+/// Rejects the name of an operation that would break the files. It may have spaces, which its tag replaces.
+fn check_operation(name: &str) -> Result<String, RecordError> {
+    let problem = "may only contain `A-Z a-z 0-9 _ : -` and spaces";
+    let error = |name| RecordError::Name { what: "operation", name, problem };
+    let is_fit = is_plain_name(&hlog::name_in_tag(name));
+    if is_fit { Ok(name.to_owned()) } else { Err(error(name.to_owned())) }
+}
+
+/// Rejects operations whose names would break the files, or whose histograms would have the same tags: other tools
+/// would add them up.
+pub(crate) fn check_operations(operations: &Operations) -> Result<(), RecordError> {
+    let mut tags = BTreeSet::new();
+    for operation in operations.iter() {
+        let name = check_operation(&operation.name)?;
+        if !tags.insert(hlog::name_in_tag(&name)) {
+            let problem = "has the tag of another operation in `latency.hlog`";
+            return Err(RecordError::Name { what: "operation", name, problem });
+        }
     }
+    Ok(())
 }
 
 impl IntervalRow {
@@ -245,7 +267,7 @@ impl OperationRow {
             index: interval.index,
             start_ns: interval.start_ns,
             duration_ns: interval.duration_ns,
-            operation: check_name("operation", operation.name)?,
+            operation: check_operation(&operation.name)?,
             count: response.len(),
             errors: operation.errors,
             documents: operation.documents,
@@ -272,8 +294,8 @@ impl ErrorRow {
             Ok(ErrorRow {
                 phase: interval.phase,
                 index: interval.index,
-                operation: check_name("operation", error.operation)?,
-                kind: check_name("error kind", &error.kind)?,
+                operation: check_operation(&error.operation)?,
+                kind: check_error_kind(&error.kind)?,
                 count: error.count,
             })
         };
@@ -291,6 +313,7 @@ fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Effect, Operation};
 
     fn row() -> ErrorRow {
         ErrorRow {
@@ -331,8 +354,18 @@ mod tests {
     #[test]
     fn names_that_would_break_a_file_are_refused() {
         for name in ["", "a,b", "a b", "a\nb", "a.b", "\"a\"", "é"] {
-            assert!(check_name("error kind", name).is_err(), "{name:?}");
+            assert!(check_error_kind(name).is_err(), "{name:?}");
         }
-        assert!(check_name("error kind", "server_11000").is_ok());
+        assert!(check_error_kind("server_11000").is_ok());
+        for name in ["", "orders, paid", "a\nb", "a.b", "\"a\"", "é"] {
+            assert!(check_operation(name).is_err(), "{name:?}");
+        }
+        let all = |names: [&str; 2]| {
+            let operations = names.map(|name| Operation::new(name, Effect::Read));
+            check_operations(&operations.to_vec().into()).map_err(|error| error.to_string())
+        };
+        assert_eq!(all(["orders of a customer", "all"]), Ok(()));
+        let same = "operation `pay_now` has the tag of another operation in `latency.hlog`";
+        assert_eq!(all(["pay now", "pay_now"]), Err(same.to_owned()));
     }
 }

@@ -206,12 +206,18 @@ fn walk(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether this is the name of a file or folder of a record, or of its rendered reports.
+pub fn is_of_record(name: &OsStr) -> bool {
+    let others = [FILE].into_iter().chain(REPORTS);
+    is_part(name) || is_table(name) || others.into_iter().any(|other| name == other)
+}
+
 fn is_part(name: &OsStr) -> bool {
     PARTS.iter().any(|part| name == *part)
 }
 
 /// Whether a file in a trace folder is one of the trace's tables.
-fn is_table(name: &OsStr) -> bool {
+pub fn is_table(name: &OsStr) -> bool {
     let number = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
     let is_numbered = |table: &str| {
         let rest = name.as_bytes().strip_prefix(table.as_bytes());

@@ -7,7 +7,7 @@ use crate::error::RecordError;
 use crate::hlog::{self, Clock, Encoder};
 use crate::interval::{FINE_NS, IntervalRecord};
 use crate::model::{PhaseKind, RunDocument};
-use crate::series::{ErrorRow, IntervalRow, OperationRow, Row, SubSecondRow};
+use crate::series::{ErrorRow, IntervalRow, OperationRow, Row, SubSecondRow, check_operations};
 use crate::sums;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,7 @@ impl RunWriter {
         document: &RunDocument,
     ) -> Result<RunWriter, RecordError> {
         let started_at = start_time(document)?;
+        check_operations(&document.operations)?;
         let all = [DOCUMENT, PLAN, LATENCY, INTERVALS, OPERATIONS, ERRORS, FINE];
         let holds = |name: &&str| directory.join(name).symlink_metadata().is_ok();
         if let Some(found) = all.into_iter().find(holds) {
@@ -164,7 +165,7 @@ impl RunWriter {
                     Clock::Service => &operation.service,
                     Clock::StartDelay => &operation.start_delay,
                 };
-                let tag = hlog::tag(interval.phase.as_str(), operation.name, clock);
+                let tag = hlog::tag(interval.phase.as_str(), &operation.name, clock);
                 let text = &mut self.hlog_text;
                 self.encoder.put(text, &tag, start, length, histogram)?;
             }
@@ -268,7 +269,9 @@ fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
 mod tests {
     use super::*;
     use crate::interval::{ErrorCount, OperationInterval, WindowCounts, latency_histogram};
-    use crate::model::{Environment, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord};
+    use crate::model::{
+        Environment, Operations, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord,
+    };
     use crate::reader::Run;
     use std::fs::File;
     use std::fs::OpenOptions;
@@ -283,6 +286,7 @@ mod tests {
             status: RunStatus::Running,
             status_reason: None,
             plan: serde_json::Value::Null,
+            operations: Operations::default(),
             environment: Environment::default(),
             server: ServerRecord::default(),
             phases: Vec::new(),
@@ -296,6 +300,7 @@ mod tests {
             sources: Vec::new(),
             collections: Vec::new(),
             secondary_indexes: None,
+            checks: Vec::new(),
             dropped: Vec::new(),
             events: Vec::new(),
             caveats: Vec::new(),
@@ -309,7 +314,7 @@ mod tests {
         IntervalRecord {
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
-                name: "read",
+                name: "read".into(),
                 response: histogram.clone(),
                 service: histogram.clone(),
                 start_delay: histogram,
@@ -321,7 +326,7 @@ mod tests {
                 clamped: 0,
             }],
             errors: vec![ErrorCount {
-                operation: "read",
+                operation: "read".into(),
                 kind: "timeout".to_owned(),
                 count: 1,
                 example: None,

@@ -70,6 +70,8 @@ pub struct Comparison {
     pub pairs: usize,
     /// Standard deviation of the ratio of a single pair, as a share.
     pub pair_deviation_ratio: f64,
+    /// Degrees of freedom of the interval; absent in records of earlier versions.
+    pub degrees_of_freedom: Option<f64>,
     /// Ratio of a pair's second run to its first, if the order effect was removed.
     pub order_effect_ratio: Option<f64>,
 }

@@ -145,4 +145,6 @@ pub struct CostRatio {
     /// Candidate divided by baseline: geometric mean over the pairs, with Student's interval of its logarithm; 0 does
     /// not have one.
     pub ratio: Figure,
+    /// Degrees of freedom of the interval; absent without one, and in records of earlier versions.
+    pub degrees_of_freedom: Option<f64>,
 }

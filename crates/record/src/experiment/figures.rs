@@ -120,6 +120,8 @@ pub struct Figures {
     pub stolen_ratio: Option<f64>,
     /// Program and version of the server, such as `mongod 6.0.5`; absent if it did not report them.
     pub server: Option<String>,
+    /// Address of the server, as in the run's document.
+    pub server_address: Option<String>,
     /// Checks of the laws that a single run allows.
     pub laws: Vec<LawCheck>,
     /// Kinds of the run's caveats.

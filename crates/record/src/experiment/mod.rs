@@ -6,6 +6,7 @@ mod costs;
 mod disk;
 mod figures;
 mod laws;
+mod limit;
 mod models;
 mod options;
 mod search;
@@ -15,6 +16,7 @@ mod tune;
 mod tune_across;
 
 pub use dyno_plan::knobs::{Knob, Reach, keys_of};
+pub use dyno_plan::request::Keys;
 
 pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
@@ -24,6 +26,7 @@ pub use costs::{ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs};
 pub use disk::{DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, LimitBasis, NoLimit};
 pub use figures::{Demand, Figure, Figures, Resource, SharedCpus};
 pub use laws::{Law, LawCheck, LawVerdict};
+pub use limit::{ComparedFigure, Judged, Limit, Outcome};
 pub use models::{
     Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, OpenEstimate, OpenQueue, QueueFit,
     QueueModel, QueuePoint, UslFit, UslPeak,
@@ -43,7 +46,7 @@ pub use tune_across::{
     AcrossSettings, Dependence, OnWorkload, TuneAcrossAnswer, WorkloadOptions, WorkloadSearch,
 };
 
-use crate::document::Document;
+use crate::document::document;
 use crate::model::{Caveat, Environment, RunStatus};
 use crate::plan::RecordedPlan;
 use crate::server::ServerMachine;
@@ -73,8 +76,10 @@ pub const PROGRAM: &str = "server.mongod";
 named! {
     /// Kind of an experiment.
     // The names are the command line's subcommands and also appear in folder names.
+    #[derive(Default)]
     Verb {
         /// How rate and response time depend on a setting.
+        #[default]
         Sweep = "sweep",
         /// The highest rate that the server sustains.
         Xmax = "xmax",
@@ -91,7 +96,7 @@ named! {
 
 /// The document of an experiment, `experiment.json`.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// Format version.
     pub schema_version: u32,
@@ -128,6 +133,9 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// Answer; absent until it is known.
     pub answer: Option<Answer>,
+    /// The limits of a comparison with their outcomes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Judged>,
     /// Conclusions, the most important first.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -136,11 +144,7 @@ pub struct Experiment {
     pub caveats: Vec<Caveat>,
 }
 
-impl Document for Experiment {
-    const FILE: &'static str = FILE;
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "an experiment folder";
-}
+document!(Experiment, FILE, SCHEMA_VERSION, "an experiment folder");
 
 impl Experiment {
     /// The plan's fields.
@@ -233,10 +237,10 @@ impl Block {
 
 /// One run of an experiment.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Keys of the plan that the run sets.
-    pub settings: BTreeMap<String, String>,
+    pub settings: Keys,
     /// Which of two plans is run.
     pub side: Option<Side>,
     /// Which of several workloads is run.

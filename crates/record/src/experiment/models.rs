@@ -38,14 +38,6 @@ pub struct Bounds {
     pub response_low_s: f64,
     /// Asymptotic upper bound of the mean response time.
     pub response_high_s: f64,
-    /// Balanced job lower bound; at least `rate_low_per_s`.
-    pub balanced_rate_low_per_s: f64,
-    /// Balanced job upper bound; at most `rate_high_per_s`.
-    pub balanced_rate_high_per_s: f64,
-    /// Balanced job lower bound; at least `response_low_s`.
-    pub balanced_response_low_s: f64,
-    /// Balanced job upper bound; at most `response_high_s`.
-    pub balanced_response_high_s: f64,
 }
 
 /// A point of the closed network's curves.

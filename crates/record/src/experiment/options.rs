@@ -1,5 +1,6 @@
 //! Options of an experiment.
 
+use super::limit::Limit;
 use super::search::Objectives;
 use super::tune::TuneOptions;
 use super::tune_across::WorkloadOptions;
@@ -72,6 +73,8 @@ pub struct SloOptions {
     pub resolution: f64,
     /// Most runs.
     pub max_runs: u32,
+    /// No further run begins after this time.
+    pub time_limit_s: Option<f64>,
 }
 
 /// Options of a comparison of two plans.
@@ -94,4 +97,9 @@ pub struct AbOptions {
     pub max_pairs: u32,
     /// No further pair begins after this time.
     pub time_limit_s: Option<f64>,
+    /// How much worse B may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
+    /// File for the outcomes of the limits, as JUnit XML.
+    pub junit: Option<String>,
 }

@@ -106,8 +106,11 @@ pub enum ObjectiveEnd {
     AlwaysKept,
     /// The objective is missed at the lowest allowed rate.
     NeverKept,
-    /// The maximum number of measurements was reached; the interval of the boundary, if any, is still valid.
+    /// The maximum number of measurements or the time limit was reached; the interval of the boundary, if any, is still
+    /// valid.
     OutOfMeasurements,
+    /// The experiment was interrupted or failed; rates that were kept or missed before are still valid.
+    Interrupted,
 }
 
 /// Number of measurements at a rate that kept or missed the objective.
@@ -156,8 +159,9 @@ pub struct Boundary {
     /// Scale of the curve, as a share of the rate: how random the outcome is near the boundary. If few runs contradict
     /// each other, its upper end is the largest value that they do not rule out.
     pub spread_ratio: Estimate,
-    /// Lowest and highest rate tried. The rates of the boundary are clipped to this range: a rate at its upper end
-    /// means that rate or higher, and a rate at its lower end means that rate or lower.
+    /// Lowest and highest rate tried, the highest at most what the closed loop or a run that kept the objective
+    /// reached. The rates of the boundary are clipped to this range: a rate at its upper end means that rate or
+    /// higher, and a rate at its lower end means that rate or lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_per_s: Option<[f64; 2]>,
 }
@@ -169,6 +173,21 @@ pub enum NotMeasured {
     Below,
     /// At or above the highest rate tried.
     Above,
+}
+
+impl ObjectiveResult {
+    /// Clips the boundary to rates that were reached: by the closed loop, or in a run that kept the objective.
+    pub fn within_reach(mut self, closed_rate_per_s: f64) -> ObjectiveResult {
+        let kept = self.tried.iter().filter(|one| one.kept_count > 0);
+        let reached = kept.map(|one| one.rate_per_s).fold(closed_rate_per_s, f64::max);
+        if let Some(boundary) = self.boundary {
+            let [lowest, highest] = boundary.measured_per_s.unwrap_or([0.0, f64::INFINITY]);
+            let found = boundary.within_measured([lowest, highest.min(reached).max(lowest)]);
+            self.rate_per_s = Some(found.half_per_s.value);
+            self.boundary = Some(found);
+        }
+        self
+    }
 }
 
 impl Boundary {

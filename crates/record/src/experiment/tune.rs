@@ -5,14 +5,17 @@ use super::figures::Figure;
 use super::search::Objective;
 use dyno_plan::knobs::Knob;
 use dyno_plan::named;
+use dyno_plan::request::Keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 named! {
     /// Figure to improve.
+    #[derive(Default)]
     TuneGoal {
         /// More operations per second.
+        #[default]
         Rate = "rate",
         /// Lower 99th percentile of the response time.
         P99 = "p99",
@@ -39,7 +42,7 @@ pub struct LeftOutKnob {
 
 /// Options of the search. Values that are determined by the first runs are absent before.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneOptions {
     /// Figure to improve.
     pub goal: TuneGoal,
@@ -189,7 +192,7 @@ pub struct TuneAnswer {
     /// Knobs and values that are certainly better than the defaults; empty if there is no gain.
     pub settings: BTreeMap<String, String>,
     /// The same settings as keys of the plan.
-    pub keys: BTreeMap<String, String>,
+    pub keys: Keys,
     /// Confirmed goal with the settings, divided by the goal with the defaults; for the best candidate if it is not
     /// certainly better.
     pub ratio: Option<Figure>,

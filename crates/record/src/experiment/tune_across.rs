@@ -3,6 +3,7 @@
 use super::figures::Figure;
 use super::tune::{TuneAnswer, TuneOptions};
 use dyno_plan::named;
+use dyno_plan::request::Keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,7 +69,7 @@ pub struct AcrossSettings {
     /// Knobs with their values, without unchanged ones.
     pub settings: BTreeMap<String, String>,
     /// The same settings as keys of the plan.
-    pub keys: BTreeMap<String, String>,
+    pub keys: Keys,
     /// Effect on each workload, in the order of the searches; only for workloads with a comparison.
     pub on: Vec<OnWorkload>,
     /// Geometric mean over all workloads of the goal with the settings, divided by the goal before; absent if one is

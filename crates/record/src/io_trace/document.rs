@@ -5,7 +5,7 @@ pub use dyno_plan::io_trace::TraceMode;
 use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
-use crate::document::Document;
+use crate::document::document;
 use crate::model::Environment;
 use crate::statement::Statement;
 use dyno_plan::named;
@@ -64,11 +64,7 @@ pub struct TraceDocument {
     pub caveats: Vec<TraceCaveat>,
 }
 
-impl Document for TraceDocument {
-    const FILE: &'static str = DOCUMENT;
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "a trace folder";
-}
+document!(TraceDocument, DOCUMENT, SCHEMA_VERSION, "a trace folder");
 
 impl TraceDocument {
     /// Document of an empty trace.

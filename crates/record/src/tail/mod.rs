@@ -9,7 +9,7 @@ pub use timeline::{
 };
 
 use crate::consumption::Consumption;
-use crate::document::Document;
+use crate::document::document;
 use crate::model::{Environment, RunStatus};
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
@@ -30,7 +30,7 @@ pub const EMBEDDED_PRODUCT: &str = "secantus";
 
 /// A messages experiment.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailDocument {
     /// Format version.
     pub schema_version: u32,
@@ -77,11 +77,7 @@ impl TailDocument {
     }
 }
 
-impl Document for TailDocument {
-    const FILE: &'static str = FILE;
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const FOLDER: &'static str = "a `dyno tail` experiment folder";
-}
+document!(TailDocument, FILE, SCHEMA_VERSION, "a `dyno tail` experiment folder");
 
 /// Machine of another host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,8 @@ use dyno_record::interval::{
     ErrorCount, IntervalRecord, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,
 };
 use dyno_record::model::{
-    Arrivals, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+    Arrivals, Effect, Environment, Operation, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
+    ServerRecord,
 };
 use dyno_record::writer::RunWriter;
 use std::path::Path;
@@ -29,6 +30,11 @@ pub(crate) fn document() -> RunDocument {
         status: RunStatus::Running,
         status_reason: None,
         plan: serde_json::json!({"schedule": {"kind": "constant", "rate_per_s": OFFERED_PER_S}}),
+        operations: vec![
+            Operation::new("read", Effect::Read),
+            Operation::new("update", Effect::Update),
+        ]
+        .into(),
         environment: Environment::default(),
         server: ServerRecord {
             kind: "embedded".to_owned(),
@@ -49,6 +55,7 @@ pub(crate) fn document() -> RunDocument {
         sources: Vec::new(),
         collections: Vec::new(),
         secondary_indexes: None,
+        checks: Vec::new(),
         dropped: Vec::new(),
         events: Vec::new(),
         caveats: Vec::new(),
@@ -60,7 +67,7 @@ pub(crate) fn document() -> RunDocument {
 pub(crate) fn operation(name: &'static str, response_ns: &[u64]) -> OperationInterval {
     const DELAY_NS: u64 = 500_000;
     let mut operation = OperationInterval {
-        name,
+        name: name.into(),
         response: latency_histogram(),
         service: latency_histogram(),
         start_delay: latency_histogram(),
@@ -92,7 +99,7 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
         duration_ns: 1_000_000_000,
         operations: vec![operation("read", &reads), update],
         errors: vec![ErrorCount {
-            operation: "update",
+            operation: "update".into(),
             kind: "timeout".to_owned(),
             count: 1,
             example: None,
