@@ -12,9 +12,10 @@ use crate::core::{Core, Next, Ticket};
 use crate::error::LoadError;
 use crate::generator::{Generator, Operation};
 use crate::job::RetryRule;
-use crate::operation::{OperationError, OperationKind, Outcome};
+use crate::operation::{OperationError, Outcome};
 use crate::pace::{Pace, Turn};
 use crate::recorder::Times;
+use dyno_plan::operation::OperationId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -65,8 +66,7 @@ pub(crate) enum Due {
 /// An operation in flight.
 struct InFlight {
     ticket: Ticket,
-    /// Kind for statistics; `operation` is the current part of a read-modify-write.
-    kind: OperationKind,
+    /// The operation, or the current part of a read-modify-write.
     operation: Operation,
     /// Send of the first command.
     send_ns: u64,
@@ -284,7 +284,6 @@ impl Clients {
         self.unsent += 1;
         self.clients[client].in_flight = Some(InFlight {
             ticket,
-            kind: operation.kind,
             operation,
             send_ns: now_ns,
             command_send_ns: now_ns,
@@ -346,10 +345,10 @@ impl Clients {
         let Some(in_flight) = &mut state.in_flight else {
             return false;
         };
-        if in_flight.kind != OperationKind::ReadModifyWrite {
+        if in_flight.operation.planned.parts.is_none() {
             return self.finish_operation(client, outcome, now_ns);
         }
-        let ticket = in_flight.ticket;
+        let (ticket, counts_as) = (in_flight.ticket, in_flight.operation.counts_as);
         if in_flight.updates {
             // The update is due when the read has ended, which is also when it is sent.
             let times = Times {
@@ -358,11 +357,11 @@ impl Clients {
                 end_ns: now_ns,
             };
             let whole = in_flight.failed.map_or(outcome, Err);
-            self.core.part_ended(ticket, OperationKind::Update, times, outcome);
+            self.core.part_ended(ticket, counts_as, times, outcome);
             return self.finish_operation(client, whole, now_ns);
         }
         let times = in_flight.times(now_ns);
-        self.core.part_ended(ticket, OperationKind::Read, times, outcome);
+        self.core.part_ended(ticket, counts_as, times, outcome);
         // A lost connection ends the pair, but an update that was not sent does not count as failed.
         if !is_connected || outcome.is_err_and(OperationError::ends_pair) {
             return self.finish_operation(client, outcome, now_ns);
@@ -384,18 +383,18 @@ impl Clients {
         // An operation that was never sent must also end.
         self.mark_sent(client, now_ns);
         let state = &mut self.clients[client];
-        let Some(in_flight) = &state.in_flight else {
+        let Some(in_flight) = &mut state.in_flight else {
             return false;
         };
-        let (kind, number) = (in_flight.kind, in_flight.ticket.number);
-        self.generator.finished(&in_flight.operation);
-        self.core.ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
+        let (id, number) = (in_flight.operation.planned.id, in_flight.ticket.number);
+        self.generator.finished(&mut in_flight.operation);
+        self.core.ended(in_flight.ticket, id, in_flight.times(now_ns), outcome);
         state.in_flight = None;
         state.free_since_ns = now_ns;
         state.turn = self.setup.pace.next(state.turn, number, now_ns);
         let is_connected = state.connected;
         if let Err(error) = outcome {
-            self.note_failure(kind, error, now_ns);
+            self.note_failure(id, error, now_ns);
         }
         if !is_connected {
             return false;
@@ -413,11 +412,12 @@ impl Clients {
         false
     }
 
-    fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
+    fn note_failure(&mut self, id: OperationId, error: OperationError, now_ns: u64) {
         if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
         {
-            let example = self.core.part.example(kind, error).cloned();
-            self.end_run(LoadError::Operation { kind, error, example });
+            let example = self.core.part.example(id, error).cloned();
+            let name = self.core.part.operations[id].name.clone();
+            self.end_run(LoadError::Operation { name, error, example });
             self.stop(now_ns);
         }
     }

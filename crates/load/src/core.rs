@@ -11,11 +11,12 @@
 
 mod open_loop;
 
-use crate::operation::{OperationKind, Outcome};
+use crate::operation::Outcome;
 use crate::recorder::{LATE_NS, Part, Times};
 use crate::schedule::Share;
 use crate::start_latch::StartLatch;
 use dyno_plan::model::Schedule;
+use dyno_plan::operation::{OperationId, Operations};
 use dyno_record::model::PhaseKind;
 use open_loop::{DueCounter, OpenLoop};
 use std::sync::Arc;
@@ -54,11 +55,19 @@ pub(crate) struct CoreOptions {
     pub(crate) window_ns: u64,
     /// Reads user and system CPU time of the calling thread so far, in nanoseconds.
     pub(crate) thread_usage: fn() -> (u64, u64),
-    pub(crate) kinds: Vec<OperationKind>,
+    pub(crate) operations: Operations,
+    /// Those that get statistics.
+    pub(crate) counted: Vec<OperationId>,
     /// Reports the start of the worker, when it first looks for work at or after the planned start.
     pub(crate) latch: Option<Arc<StartLatch>>,
     pub(crate) parts: Sender<Handover>,
     pub(crate) spares: Receiver<Box<Part>>,
+}
+
+impl CoreOptions {
+    fn new_part(&self) -> Box<Part> {
+        Box::new(Part::new(&self.operations, &self.counted, self.window_ns))
+    }
 }
 
 /// A full window for the collector.
@@ -137,7 +146,7 @@ fn drain_end_ns(phases: &[PhaseWindow]) -> u64 {
 
 impl Core {
     pub(crate) fn new(options: CoreOptions) -> Self {
-        let mut part = Box::new(Part::new(&options.kinds, options.window_ns));
+        let mut part = options.new_part();
         let first = &options.phases[0];
         part.reset(first.kind, 0, first.start_ns);
         let boundary_ns =
@@ -349,12 +358,12 @@ impl Core {
         self.in_flight[usize::from(ticket.phase)] += 1;
     }
 
-    /// Records the end of a whole operation, with statistics under `kind`.
+    /// Records the end of a whole operation, with statistics under `id`.
     #[inline]
     pub(crate) fn ended(
         &mut self,
         ticket: Ticket,
-        kind: OperationKind,
+        id: OperationId,
         times: Times,
         outcome: Outcome,
     ) {
@@ -363,7 +372,7 @@ impl Core {
         self.in_flight[usize::from(ticket.phase)] -= 1;
         if usize::from(ticket.phase) == self.recording {
             self.last_end_ns = self.last_end_ns.max(times.end_ns);
-            self.part.record(kind, times, outcome);
+            self.part.record(id, times, outcome);
             self.part.finish(times, outcome.is_ok());
         }
     }
@@ -373,13 +382,13 @@ impl Core {
     pub(crate) fn part_ended(
         &mut self,
         ticket: Ticket,
-        kind: OperationKind,
+        id: OperationId,
         times: Times,
         outcome: Outcome,
     ) {
         self.tick(times.end_ns);
         if usize::from(ticket.phase) == self.recording {
-            self.part.record(kind, times, outcome);
+            self.part.record(id, times, outcome);
         }
     }
 
@@ -439,7 +448,8 @@ impl Core {
         self.count_due(u64::MAX);
         self.part.end_ns = end_ns;
         self.part.thinking_at_end = self.thinking;
-        let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[], 0)));
+        let nothing = Box::new(Part::new(&Operations::default(), &[], 0));
+        let mut part = std::mem::replace(&mut self.part, nothing);
         self.take_usage(&mut part);
         let handover = Handover { worker: self.options.worker, part: Some(part), last: true };
         // The collector is gone only if the run was abandoned.
@@ -475,10 +485,8 @@ impl Core {
             self.part.index + 1
         };
         let kind = self.options.phases[self.recording].kind;
-        let mut fresh =
-            self.options.spares.try_recv().unwrap_or_else(|_| {
-                Box::new(Part::new(&self.options.kinds, self.options.window_ns))
-            });
+        let spare = self.options.spares.try_recv();
+        let mut fresh = spare.unwrap_or_else(|_| self.options.new_part());
         fresh.reset(kind, index, boundary_ns);
         let mut full = std::mem::replace(&mut self.part, fresh);
         full.end_ns = boundary_ns;

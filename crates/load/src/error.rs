@@ -1,7 +1,7 @@
 //! Errors that end a run.
 
 use crate::connect::ConnectError;
-use crate::operation::{OperationError, OperationKind};
+use crate::operation::OperationError;
 use dyno_record::error_example::ErrorExample;
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ pub enum LoadError {
         source: Box<LoadError>,
     },
     /// An operation failed in a phase that does not allow failures.
-    #[error("{}", operation_text(*kind, *error, example.as_ref()))]
+    #[error("{}", operation_text(name, *error, example.as_ref()))]
     Operation {
-        kind: OperationKind,
+        /// Name of the operation.
+        name: String,
         error: OperationError,
         /// Message of the server or driver.
         example: Option<ErrorExample>,
@@ -68,12 +69,7 @@ pub enum LoadError {
     DriverOption(String),
 }
 
-fn operation_text(
-    kind: OperationKind,
-    error: OperationError,
-    example: Option<&ErrorExample>,
-) -> String {
-    let name = kind.name();
+fn operation_text(name: &str, error: OperationError, example: Option<&ErrorExample>) -> String {
     match example {
         Some(example) if example.code.is_some() => {
             format!("the server refused `{name}`: {example}")

@@ -7,9 +7,11 @@
 use crate::core::UNMEASURED_BIT;
 use crate::data::values;
 use crate::keys::KeyChooser;
-use crate::operation::OperationKind;
+use crate::operation::{Action, Planned};
+use crate::own::Command;
 use crate::workload::{Task, Workload};
 use dyno_plan::model::ScanLength;
+use dyno_plan::operation::OperationId;
 use dyno_wire::command::Projection;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -20,9 +22,13 @@ use std::sync::Arc;
 const VALUE_STREAM: u64 = 0x5851_f42d_4c95_7f2d;
 
 /// One operation: everything that a backend needs to perform it, independent of the backend.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Operation {
-    pub(crate) kind: OperationKind,
+    pub(crate) planned: Planned,
+    /// Its command, or the one of the current part.
+    pub(crate) action: Action,
+    /// Index under which that command counts.
+    pub(crate) counts_as: OperationId,
     /// Its document; the first document of a batch or scan.
     pub(crate) document: u64,
     /// Number of documents of a scan or batch; otherwise 1.
@@ -33,6 +39,8 @@ pub(crate) struct Operation {
     pub(crate) fields: Range<usize>,
     /// Source of its values. A clone yields the same values again.
     pub(crate) values: Xoshiro256PlusPlus,
+    /// The own command, or the own documents of a load; absent for YCSB's operations.
+    pub(crate) command: Option<Box<Command>>,
     /// Whether an earlier attempt at this insert may have succeeded, so that an existing document is not a failure.
     pub(crate) may_exist: bool,
     number: u64,
@@ -61,6 +69,12 @@ impl Operation {
 pub(crate) struct Generator {
     workload: Arc<Workload>,
     chooser: KeyChooser,
+    /// Commands of ended operations, whose buffers are used again.
+    #[expect(
+        clippy::vec_box,
+        reason = "an operation owns its box, which must not be allocated again"
+    )]
+    spare: Vec<Box<Command>>,
     jitter: Xoshiro256PlusPlus,
 }
 
@@ -68,6 +82,7 @@ impl Generator {
     pub(crate) fn new(workload: Arc<Workload>) -> Self {
         Generator {
             chooser: workload.chooser.clone(),
+            spare: Vec::new(),
             jitter: Xoshiro256PlusPlus::seed_from_u64(workload.seed),
             workload,
         }
@@ -88,31 +103,41 @@ impl Generator {
     /// Operation `number`. If it inserts a new document, takes the document's number as well, if available.
     pub(crate) fn next(&mut self, number: u64) -> Operation {
         let mut rng = self.rng(number);
-        let (kind, document, count) = match &self.workload.task {
-            Task::Load { first, end, batch, .. } => {
+        match &self.workload.task {
+            Task::Load { planned, first, end, batch, .. } => {
                 let batch = u64::from(*batch);
                 let document = first + number_in_phase(number) * batch;
                 let count = end.saturating_sub(document).min(batch) as u32;
-                let kind =
-                    if batch == 1 { OperationKind::Insert } else { OperationKind::InsertBatch };
-                (kind, document, count)
+                self.operation(*planned, number, document, count)
+            }
+            Task::LoadOwn { planned, batches, .. } => {
+                let (planned, batch) = (*planned, batches.get(number_in_phase(number)));
+                let mut insert = self.operation(planned, number, batch.first, batch.count);
+                let mut command = self.take_command();
+                if let Some(own) = &self.workload.own {
+                    own.write_documents(batch, &mut command);
+                }
+                insert.command = Some(command);
+                insert
             }
             Task::Mix(mix) => {
-                let kind = mix.kind(number_in_phase(number), &mut rng);
-                return self.next_of_mix(kind, number, rng);
+                let planned = mix.planned(number_in_phase(number), &mut rng);
+                if let Action::Command { .. } = planned.action {
+                    return self.own(planned, number);
+                }
+                self.next_of_mix(planned, number, rng)
             }
-        };
-        self.operation(kind, number, document, count)
+        }
     }
 
     fn next_of_mix(
         &mut self,
-        kind: OperationKind,
+        planned: Planned,
         number: u64,
         mut rng: Xoshiro256PlusPlus,
     ) -> Operation {
-        if kind == OperationKind::Insert {
-            let mut insert = self.operation(kind, number, 0, 1);
+        if planned.action == Action::Insert {
+            let mut insert = self.operation(planned, number, 0, 1);
             insert.new_document = NewDocument::Awaited;
             self.take_document(&mut insert);
             return insert;
@@ -123,29 +148,48 @@ impl Generator {
         if number & UNMEASURED_BIT == 0 {
             self.workload.observe_key(document);
         }
-        let count = if kind == OperationKind::Scan { self.scan_length(&mut rng) } else { 1 };
-        self.operation(kind, number, document, count)
+        let is_scan = planned.action == Action::Scan;
+        let count = if is_scan { self.scan_length(&mut rng) } else { 1 };
+        self.operation(planned, number, document, count)
     }
 
-    fn operation(&self, kind: OperationKind, number: u64, document: u64, count: u32) -> Operation {
+    /// An own operation with its command, which may have to wait for a new document.
+    fn own(&mut self, planned: Planned, number: u64) -> Operation {
+        let mut operation = self.operation(planned, number, 0, 1);
+        let mut command = self.take_command();
+        command.begin(number);
+        operation.command = Some(command);
+        operation.new_document = NewDocument::Awaited;
+        self.take_document(&mut operation);
+        operation
+    }
+
+    fn take_command(&mut self) -> Box<Command> {
+        let own = self.workload.own.as_ref();
+        let new = || own.expect("only own workloads have commands").new_command();
+        self.spare.pop().unwrap_or_else(|| Box::new(new()))
+    }
+
+    fn operation(&self, planned: Planned, number: u64, document: u64, count: u32) -> Operation {
         let mut values = self.rng(number ^ VALUE_STREAM);
         let all = 0..self.workload.field_names.len();
-        let (projection, fields) = match kind {
-            OperationKind::Read | OperationKind::ReadModifyWrite | OperationKind::Scan => {
-                (self.projection(&mut values), all)
-            }
-            OperationKind::Update => (Projection::All, self.updated_fields(&mut values)),
-            OperationKind::Insert | OperationKind::InsertBatch | OperationKind::Delete => {
+        let (projection, fields) = match planned.action {
+            Action::Read | Action::Scan => (self.projection(&mut values), all),
+            Action::Update => (Projection::All, self.updated_fields(&mut values)),
+            Action::Insert | Action::InsertBatch | Action::Delete | Action::Command { .. } => {
                 (Projection::All, all)
             }
         };
         Operation {
-            kind,
+            planned,
+            action: planned.action,
+            counts_as: planned.parts.map_or(planned.id, |[read, _]| read),
             document,
             count,
             projection,
             fields,
             values,
+            command: None,
             may_exist: false,
             number,
             new_document: NewDocument::No,
@@ -156,16 +200,25 @@ impl Generator {
     pub(crate) fn update_after(&self, read: &Operation) -> Operation {
         let mut values = self.rng(read.number ^ !VALUE_STREAM);
         Operation {
-            kind: OperationKind::Update,
+            action: Action::Update,
+            counts_as: read.planned.parts.map_or(read.planned.id, |[_, update]| update),
             fields: self.updated_fields(&mut values),
             values,
-            ..read.clone()
+            command: None,
+            ..*read
         }
     }
 
     /// Takes the document of a waiting insert. Returns whether the operation can be performed now.
     pub(crate) fn take_document(&self, operation: &mut Operation) -> bool {
         if operation.awaits_document()
+            && let Some(command) = &mut operation.command
+        {
+            let own = self.workload.own.as_ref();
+            if own.is_some_and(|own| own.write(operation.action, command)) {
+                operation.new_document = NewDocument::No;
+            }
+        } else if operation.awaits_document()
             && let Some(document) = self.workload.inserts.next()
         {
             operation.document = document;
@@ -175,7 +228,13 @@ impl Generator {
     }
 
     /// Records the end of an operation.
-    pub(crate) fn finished(&self, operation: &Operation) {
+    pub(crate) fn finished(&mut self, operation: &mut Operation) {
+        if let Some(command) = operation.command.take() {
+            if let Some(own) = &self.workload.own {
+                own.acknowledge(&command);
+            }
+            self.spare.push(command);
+        }
         if operation.new_document == NewDocument::Taken {
             self.workload.inserts.acknowledge(operation.document);
         }
@@ -260,15 +319,15 @@ mod tests {
             plan.operations.update = 0.0;
             plan.operations.insert = 1.0;
         });
-        let first = generator.next(0);
+        let mut first = generator.next(0);
         assert_eq!((first.document, first.awaits_document()), (100, false));
         // A run may be a whole window ahead of the oldest unanswered insert.
-        let mut last = first.clone();
+        let mut last = generator.next(1);
         while !last.awaits_document() {
             last = generator.next(1);
         }
         assert!(!generator.take_document(&mut last));
-        generator.finished(&first);
+        generator.finished(&mut first);
         assert!(generator.take_document(&mut last));
         assert_eq!(last.document, 100 + DEFAULT_WINDOW);
     }
@@ -283,8 +342,9 @@ mod tests {
         });
         let read = generator.next(7);
         let update = generator.update_after(&read);
-        assert_eq!(read.kind, OperationKind::ReadModifyWrite);
-        assert_eq!(update.kind, OperationKind::Update);
+        assert_eq!((read.action, update.action), (Action::Read, Action::Update));
+        assert_eq!(read.planned, update.planned);
+        assert_eq!(read.planned.parts, Some([read.counts_as, update.counts_as]));
         assert_eq!(update.document, read.document);
         assert_eq!(update.fields.len(), 1);
     }

@@ -1,18 +1,19 @@
-//! The operation kinds of a mix.
+//! The operations of a mix.
 
-use crate::operation::OperationKind;
+use crate::operation::Planned;
 use dyno_plan::model::{OperationOrder, OperationWeights};
+use dyno_plan::operation::{OperationId, Operations};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
 /// Operations by their weights.
 pub(crate) struct Mix {
-    kinds: Vec<Kind>,
+    entries: Vec<Entry>,
     order: OperationOrder,
 }
 
-struct Kind {
-    kind: OperationKind,
+struct Entry {
+    planned: Planned,
     /// Upper end of its part of `0..1`.
     upper: f64,
 }
@@ -24,57 +25,61 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Mix {
     /// `None` if no weight is positive.
-    pub(crate) fn new(weights: &OperationWeights, order: OperationOrder) -> Option<Self> {
-        let entries = [
-            (weights.read, OperationKind::Read),
-            (weights.update, OperationKind::Update),
-            (weights.insert, OperationKind::Insert),
-            (weights.scan, OperationKind::Scan),
-            (weights.read_modify_write, OperationKind::ReadModifyWrite),
-            (weights.delete, OperationKind::Delete),
-        ];
-        let total: f64 = entries.iter().map(|(weight, _)| weight).sum();
-        let (mut before, mut kinds) = (0.0, Vec::new());
-        for (weight, kind) in entries.into_iter().filter(|(weight, _)| *weight > 0.0) {
+    pub(crate) fn new(
+        weights: &OperationWeights,
+        order: OperationOrder,
+        operations: &Operations,
+    ) -> Option<Self> {
+        let weights = weights.by_name().into_iter().filter(|(_, weight)| *weight > 0.0);
+        let planned = weights.map(|(name, weight)| Some((Planned::new(operations, name)?, weight)));
+        Self::of(&planned.collect::<Option<Vec<_>>>()?, order)
+    }
+
+    /// Operations with their weights; `None` if no weight is positive.
+    pub(crate) fn of(weights: &[(Planned, f64)], order: OperationOrder) -> Option<Self> {
+        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        let (mut before, mut entries) = (0.0, Vec::new());
+        for (planned, weight) in weights.iter().copied().filter(|(_, weight)| *weight > 0.0) {
             before += weight;
-            kinds.push(Kind { kind, upper: before / total });
+            entries.push(Entry { planned, upper: before / total });
         }
         // The last part ends at 1 whatever rounding made of the sum.
-        kinds.last_mut()?.upper = f64::INFINITY;
-        Some(Mix { kinds, order })
+        entries.last_mut()?.upper = f64::INFINITY;
+        Some(Mix { entries, order })
     }
 
-    /// Those that occur.
-    pub(crate) fn kinds(&self) -> Vec<OperationKind> {
-        self.kinds.iter().map(|one| one.kind).collect()
+    /// Indexes under which its operations count.
+    pub(crate) fn counted(&self) -> Vec<OperationId> {
+        let mut counted: Vec<OperationId> =
+            self.entries.iter().flat_map(|one| one.planned.counted()).collect();
+        counted.sort_unstable();
+        counted.dedup();
+        counted
     }
 
-    /// The kind of operation `number` of a phase.
+    /// Operation `number` of a phase.
     #[inline]
-    pub(crate) fn kind(&self, number: u64, rng: &mut Xoshiro256PlusPlus) -> OperationKind {
+    pub(crate) fn planned(&self, number: u64, rng: &mut Xoshiro256PlusPlus) -> Planned {
         let place: f64 = match self.order {
             OperationOrder::Random => rng.random(),
             OperationOrder::Even => number.wrapping_mul(GOLDEN) as f64 / 2f64.powi(64),
         };
-        let kind = self.kinds.iter().find(|one| place < one.upper);
-        kind.map_or(OperationKind::Read, |one| one.kind)
+        let entry = self.entries.iter().find(|one| place < one.upper);
+        entry.expect("the last entry has no upper end").planned
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::Action;
     use proptest::prelude::*;
     use rand::SeedableRng;
 
-    fn kinds_of(
-        weights: &OperationWeights,
-        order: OperationOrder,
-        count: u64,
-    ) -> Vec<OperationKind> {
-        let mix = Mix::new(weights, order).unwrap();
+    fn kinds_of(weights: &OperationWeights, order: OperationOrder, count: u64) -> Vec<Action> {
+        let mix = Mix::new(weights, order, &Operations::of_weights(weights, 1)).unwrap();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        (0..count).map(|number| mix.kind(number, &mut rng)).collect()
+        (0..count).map(|number| mix.planned(number, &mut rng).action).collect()
     }
 
     fn weights(insert: f64, scan: f64, read: f64) -> OperationWeights {
@@ -88,7 +93,7 @@ mod tests {
         let inserts: Vec<usize> = kinds
             .iter()
             .enumerate()
-            .filter(|(_, kind)| **kind == OperationKind::Insert)
+            .filter(|(_, kind)| **kind == Action::Insert)
             .map(|(place, _)| place)
             .collect();
         assert!(inserts.len().abs_diff(1_000_000) < 6, "{}", inserts.len());
@@ -109,7 +114,7 @@ mod tests {
                         .iter()
                         .skip(worker)
                         .step_by(workers)
-                        .filter(|kind| **kind == OperationKind::Insert)
+                        .filter(|kind| **kind == Action::Insert)
                         .count() as f64;
                     let expected = 24_000.0 / workers as f64 * insert / (insert + scan);
                     assert!((inserts - expected).abs() < 10.0, "{worker} of {workers}: {inserts}");
@@ -121,16 +126,18 @@ mod tests {
     #[test]
     fn drawn_kinds_have_their_shares_on_average_and_no_rhythm() {
         let kinds = kinds_of(&weights(1.0, 3.0, 0.0), OperationOrder::Random, 100_000);
-        let inserts = kinds.iter().filter(|kind| **kind == OperationKind::Insert).count();
+        let inserts = kinds.iter().filter(|kind| **kind == Action::Insert).count();
         // Four deviations of a binomial share.
         assert!((inserts as f64 - 25_000.0).abs() < 4.0 * 137.0, "{inserts}");
-        let pairs = kinds.windows(2).filter(|two| two == &[OperationKind::Insert; 2]);
+        let pairs = kinds.windows(2).filter(|two| two == &[Action::Insert; 2]);
         assert!(pairs.count() > 5_000);
     }
 
     #[test]
     fn without_weights_there_is_no_mix() {
-        assert!(Mix::new(&weights(0.0, 0.0, 0.0), OperationOrder::Even).is_none());
+        let none = weights(0.0, 0.0, 0.0);
+        let operations = Operations::of_weights(&none, 1);
+        assert!(Mix::new(&none, OperationOrder::Even, &operations).is_none());
     }
 
     proptest! {
@@ -142,7 +149,7 @@ mod tests {
             let kinds = kinds_of(&given, OperationOrder::Even, count);
             let total = f64::from(insert + scan + read);
             for (weight, kind) in [
-                (insert, OperationKind::Insert), (scan, OperationKind::Scan), (read, OperationKind::Read),
+                (insert, Action::Insert), (scan, Action::Scan), (read, Action::Read),
             ] {
                 let found = kinds.iter().filter(|one| **one == kind).count() as f64;
                 let expected = f64::from(weight) / total * count as f64;

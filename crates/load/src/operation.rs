@@ -1,11 +1,11 @@
-//! Kinds of operations and their outcomes.
+//! Actions of operations and their outcomes.
 
+use dyno_plan::operation::{self, OperationId, Operations};
 use std::fmt;
 
-/// One logical action with its own statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum OperationKind {
+/// Command that performs an operation, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
     /// Find one document by key.
     Read,
     /// Set fields of one document.
@@ -14,62 +14,95 @@ pub enum OperationKind {
     Insert,
     /// Find a range of documents in key order.
     Scan,
-    /// Read a document, then update it.
-    ReadModifyWrite,
     /// Delete one document by key.
     Delete,
     /// Insert several documents by one command; only in the load phase.
     InsertBatch,
+    /// Perform an own command, by its index in the workload.
+    Command { index: u16, access: Access },
 }
 
-/// Number of operation kinds.
-pub const OPERATION_KINDS: usize = 7;
+/// Effect of a command on documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Reads,
+    /// Writes that a server cannot recognize if they are sent twice.
+    Writes,
+    /// Writes that a server applies once if they have a session and a number.
+    WritesOnce,
+}
 
-impl OperationKind {
-    /// All kinds, in the order of their index.
-    pub const ALL: [OperationKind; OPERATION_KINDS] = [
-        OperationKind::Read,
-        OperationKind::Update,
-        OperationKind::Insert,
-        OperationKind::Scan,
-        OperationKind::ReadModifyWrite,
-        OperationKind::Delete,
-        OperationKind::InsertBatch,
-    ];
+impl Action {
+    /// The first command of an operation of YCSB.
+    fn named(operation: &str) -> Option<Self> {
+        Some(match operation {
+            operation::READ | operation::READ_MODIFY_WRITE => Action::Read,
+            operation::UPDATE => Action::Update,
+            operation::INSERT => Action::Insert,
+            operation::SCAN => Action::Scan,
+            operation::DELETE => Action::Delete,
+            operation::INSERT_BATCH => Action::InsertBatch,
+            _ => return None,
+        })
+    }
 
-    /// Name in files and reports.
-    pub const fn name(self) -> &'static str {
+    /// Whether it does not write.
+    pub(crate) const fn reads(self) -> bool {
+        matches!(self, Action::Read | Action::Scan | Action::Command { access: Access::Reads, .. })
+    }
+
+    /// Whether a server can recognize a second attempt at it by its session and number.
+    pub(crate) const fn writes_once(self) -> bool {
+        !self.reads() && !matches!(self, Action::Command { access: Access::Writes, .. })
+    }
+
+    /// Documents after which a cursor is not read further; 0 for actions without a cursor.
+    pub(crate) const fn cursor_limit(self, count: u32) -> u32 {
         match self {
-            OperationKind::Read => "read",
-            OperationKind::Update => "update",
-            OperationKind::Insert => "insert",
-            OperationKind::Scan => "scan",
-            OperationKind::ReadModifyWrite => "read_modify_write",
-            OperationKind::Delete => "delete",
-            OperationKind::InsertBatch => "insert_batch",
+            Action::Scan => count,
+            Action::Command { .. } => u32::MAX,
+            _ => 0,
         }
     }
-
-    /// Whether its first command reads.
-    pub(crate) const fn begins_with_read(self) -> bool {
-        matches!(self, OperationKind::Read | OperationKind::Scan | OperationKind::ReadModifyWrite)
-    }
-
-    /// Index into tables by kind.
-    pub const fn index(self) -> usize {
-        self as usize
-    }
 }
 
-/// Kinds that need statistics when `weighted` kinds are performed.
-pub(crate) fn recorded_kinds(weighted: &[OperationKind]) -> Vec<OperationKind> {
-    let mut kinds = weighted.to_vec();
-    if kinds.contains(&OperationKind::ReadModifyWrite) {
-        kinds.extend([OperationKind::Read, OperationKind::Update]);
+/// An operation of the plan: how it begins, and where it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    /// The whole operation.
+    pub(crate) id: OperationId,
+    /// Its first command.
+    pub(crate) action: Action,
+    /// As which its read and the update that follows also count; absent for a single command.
+    pub(crate) parts: Option<[OperationId; 2]>,
+}
+
+impl Planned {
+    /// `None` if no such operation is planned.
+    pub(crate) fn new(operations: &Operations, name: &str) -> Option<Self> {
+        let id = operations.id(name)?;
+        let parts = match operations[id].parts.as_slice() {
+            [] => None,
+            [read, update] => Some([operations.id(read)?, operations.id(update)?]),
+            _ => return None,
+        };
+        Some(Planned { id, action: Action::named(name)?, parts })
     }
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds
+
+    /// The inserts of a load phase, under the name with which they count.
+    pub(crate) fn of_load(operations: &Operations, name: &str) -> Option<Self> {
+        Some(Planned { id: operations.id(name)?, action: Action::InsertBatch, parts: None })
+    }
+
+    /// An own operation.
+    pub(crate) fn of_own(operations: &Operations, name: &str, action: Action) -> Option<Self> {
+        Some(Planned { id: operations.id(name)?, action, parts: None })
+    }
+
+    /// All indexes under which it counts.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = OperationId> {
+        self.parts.into_iter().flatten().chain([self.id])
+    }
 }
 
 /// Why an operation failed. Failures are data: they are counted, and the run continues.
@@ -91,6 +124,8 @@ pub enum OperationError {
     WriteConcern(i32),
     /// A value read differs from what was written.
     Integrity,
+    /// An own operation returned or changed fewer or more documents than its `expect` states.
+    Expect,
     /// The driver reported an error that has no server code.
     Driver,
     /// The run was stopped before the answer.
@@ -146,6 +181,7 @@ impl fmt::Display for OperationError {
             OperationError::Shed(code) => write!(formatter, "shed_{code}"),
             OperationError::WriteConcern(code) => write!(formatter, "write_concern_{code}"),
             OperationError::Integrity => formatter.write_str("integrity"),
+            OperationError::Expect => formatter.write_str("expect"),
             OperationError::Driver => formatter.write_str("driver"),
             OperationError::Cancelled => formatter.write_str("cancelled"),
         }
@@ -158,11 +194,18 @@ pub type Outcome = Result<u32, OperationError>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_plan::model::OperationWeights;
 
     #[test]
-    fn index_of_every_kind_is_its_place_in_the_list() {
-        for (place, kind) in OperationKind::ALL.iter().enumerate() {
-            assert_eq!(kind.index(), place);
+    fn every_operation_of_a_plan_has_an_action() {
+        let (read_modify_write, insert, scan, delete) = (1.0, 1.0, 1.0, 1.0);
+        let weights =
+            OperationWeights { read_modify_write, insert, scan, delete, ..Default::default() };
+        let operations = Operations::of_weights(&weights, 100);
+        assert_eq!(operations.len(), 7);
+        for operation in operations.iter() {
+            let planned = Planned::new(&operations, &operation.name).expect(&operation.name);
+            assert_eq!(planned.parts.is_some(), operation.name == operation::READ_MODIFY_WRITE);
         }
     }
 

@@ -7,11 +7,16 @@
 mod foreign;
 mod form;
 mod machine;
+mod own;
 mod tracing;
 
 pub use foreign::{Foreign, foreign};
 pub use form::{CollectionForm, expiring_index};
 pub use machine::server_machine;
+pub use own::{
+    CheckResult, create_own_collections, create_own_indexes, drop_own_collections, own_counts,
+    own_index_keys, run_check,
+};
 pub use tracing::{active_tracing, available_connections};
 
 use crate::connect::{Control, ControlError};

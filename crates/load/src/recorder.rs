@@ -1,7 +1,8 @@
 //! Measurements of one worker in one recording window. Each worker owns its recorder; at the end of a window it is
 //! swapped out and merged elsewhere.
 
-use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
+use crate::operation::{OperationError, Outcome};
+use dyno_plan::operation::{OperationId, Operations};
 use dyno_record::error_example::ErrorExample;
 use dyno_record::interval::{
     ErrorCount, FINE_NS, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval,
@@ -56,7 +57,7 @@ impl Latency {
     }
 }
 
-/// Statistics of one operation kind in one window of one worker.
+/// Statistics of one operation in one window of one worker.
 #[derive(Debug)]
 struct OperationPart {
     response: Latency,
@@ -93,7 +94,7 @@ impl OperationPart {
 /// Failures of one kind in one window of one worker.
 #[derive(Debug)]
 struct Failures {
-    kind: OperationKind,
+    operation: OperationId,
     error: OperationError,
     count: u64,
     example: Option<ErrorExample>,
@@ -107,7 +108,9 @@ pub(crate) struct Part {
     pub(crate) start_ns: u64,
     /// End of the window, or of the last operation in it when the phase ended there.
     pub(crate) end_ns: u64,
-    operations: [Option<Box<OperationPart>>; OPERATION_KINDS],
+    pub(crate) operations: Operations,
+    /// By the index of the operation; absent for operations of other phases.
+    statistics: Box<[Option<Box<OperationPart>>]>,
     errors: Vec<Failures>,
     pub(crate) counts: WindowCounts,
     /// Parts of the window in the order of time.
@@ -117,18 +120,19 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// An empty window of this length with room for the given kinds.
-    pub(crate) fn new(kinds: &[OperationKind], length_ns: u64) -> Self {
-        let mut operations: [Option<Box<OperationPart>>; OPERATION_KINDS] = Default::default();
-        for kind in kinds {
-            operations[kind.index()] = Some(Box::new(OperationPart::new()));
+    /// An empty window of this length with room for the `counted` ones of the operations.
+    pub(crate) fn new(operations: &Operations, counted: &[OperationId], length_ns: u64) -> Self {
+        let mut statistics: Box<[_]> = operations.iter().map(|_| None).collect();
+        for id in counted {
+            statistics[id.index()] = Some(Box::new(OperationPart::new()));
         }
         Part {
             phase: PhaseKind::Measure,
             index: 0,
             start_ns: 0,
             end_ns: 0,
-            operations,
+            operations: operations.clone(),
+            statistics,
             errors: Vec::with_capacity(ERROR_KINDS),
             counts: WindowCounts::default(),
             sub_second: vec![SubSecondPart::default(); length_ns.div_ceil(FINE_NS) as usize].into(),
@@ -138,7 +142,7 @@ impl Part {
 
     /// Makes the window ready for use again, keeping its memory.
     pub(crate) fn reset(&mut self, phase: PhaseKind, index: u64, start_ns: u64) {
-        for operation in self.operations.iter_mut().flatten() {
+        for operation in self.statistics.iter_mut().flatten() {
             if !operation.is_empty() {
                 operation.clear();
             }
@@ -155,9 +159,9 @@ impl Part {
 
     /// Records statistics of an operation or of a part of one (the read and the update of a read-modify-write).
     #[inline]
-    pub(crate) fn record(&mut self, kind: OperationKind, times: Times, outcome: Outcome) {
-        let Some(operation) = self.operations[kind.index()].as_deref_mut() else {
-            debug_assert!(false, "{kind:?} is not in the plan");
+    pub(crate) fn record(&mut self, id: OperationId, times: Times, outcome: Outcome) {
+        let Some(operation) = self.statistics[id.index()].as_deref_mut() else {
+            debug_assert!(false, "{id:?} is not counted in this phase");
             return;
         };
         match outcome {
@@ -170,8 +174,8 @@ impl Part {
             Err(error) => {
                 operation.errors += 1;
                 // The failure of a read-modify-write is the failure of a part, which has been counted by its kind.
-                if kind != OperationKind::ReadModifyWrite {
-                    self.count_error(kind, error);
+                if self.operations[id].parts.is_empty() {
+                    self.failures(id, error).count += 1;
                 }
             }
         }
@@ -192,41 +196,30 @@ impl Part {
         }
     }
 
-    fn count_error(&mut self, kind: OperationKind, error: OperationError) {
-        self.failures(kind, error).count += 1;
-    }
-
     /// Keeps the message of a failure that is the first of its kind.
     pub(crate) fn note_example(
         &mut self,
-        kind: OperationKind,
+        id: OperationId,
         error: OperationError,
         example: impl FnOnce() -> ErrorExample,
     ) {
         let known = self.errors.len();
-        let failures = self.failures(kind, error);
+        let failures = self.failures(id, error);
         if failures.example.is_none() && known < ERROR_KINDS {
             failures.example = Some(example());
         }
     }
 
     /// Message of the first failure of this kind.
-    pub(crate) fn example(
-        &self,
-        kind: OperationKind,
-        error: OperationError,
-    ) -> Option<&ErrorExample> {
-        self.errors
-            .iter()
-            .find(|known| known.kind == kind && known.error == error)?
-            .example
-            .as_ref()
+    pub(crate) fn example(&self, id: OperationId, error: OperationError) -> Option<&ErrorExample> {
+        let mut errors = self.errors.iter();
+        errors.find(|known| known.operation == id && known.error == error)?.example.as_ref()
     }
 
-    fn failures(&mut self, kind: OperationKind, error: OperationError) -> &mut Failures {
-        let is_it = |known: &Failures| known.kind == kind && known.error == error;
+    fn failures(&mut self, id: OperationId, error: OperationError) -> &mut Failures {
+        let is_it = |known: &Failures| known.operation == id && known.error == error;
         let place = self.errors.iter().position(is_it).unwrap_or_else(|| {
-            self.errors.push(Failures { kind, error, count: 0, example: None });
+            self.errors.push(Failures { operation: id, error, count: 0, example: None });
             self.errors.len() - 1
         });
         &mut self.errors[place]
@@ -255,23 +248,21 @@ impl Part {
             total.failed += part.failed;
             total.response_sum_ns += part.response_sum_ns;
         }
-        for kind in OperationKind::ALL {
-            if let Some(operation) = &self.operations[kind.index()]
-                && !operation.is_empty()
-            {
-                add_operation(&mut total.operations, kind, operation);
+        for (operation, part) in self.operations.iter().zip(&self.statistics) {
+            if let Some(part) = part.as_deref().filter(|part| !part.is_empty()) {
+                add_operation(&mut total.operations, &operation.name, part);
             }
         }
         // A message may belong to an operation that was retried, or that is counted in another window.
         for failures in self.errors.iter().filter(|failures| failures.count > 0) {
-            add_failures(&mut total.errors, failures);
+            add_failures(&mut total.errors, &self.operations[failures.operation].name, failures);
         }
     }
 }
 
-fn add_operation(totals: &mut Vec<OperationInterval>, kind: OperationKind, part: &OperationPart) {
-    let place = totals.iter().position(|total| total.name == kind.name()).unwrap_or_else(|| {
-        totals.push(empty_operation(kind.name()));
+fn add_operation(totals: &mut Vec<OperationInterval>, name: &str, part: &OperationPart) {
+    let place = totals.iter().position(|total| total.name == name).unwrap_or_else(|| {
+        totals.push(empty_operation(name.to_owned()));
         totals.len() - 1
     });
     let total = &mut totals[place];
@@ -295,7 +286,7 @@ fn add_operation(totals: &mut Vec<OperationInterval>, kind: OperationKind, part:
     total.clamped += part.response.clamped;
 }
 
-fn empty_operation(name: &'static str) -> OperationInterval {
+fn empty_operation(name: String) -> OperationInterval {
     OperationInterval {
         name,
         response: latency_histogram(),
@@ -310,9 +301,9 @@ fn empty_operation(name: &'static str) -> OperationInterval {
     }
 }
 
-fn add_failures(totals: &mut Vec<ErrorCount>, more: &Failures) {
-    let (operation, kind) = (more.kind.name(), more.error.to_string());
-    match totals.iter_mut().find(|total| total.operation == operation && total.kind == kind) {
+fn add_failures(totals: &mut Vec<ErrorCount>, name: &str, more: &Failures) {
+    let kind = more.error.to_string();
+    match totals.iter_mut().find(|total| total.operation == name && total.kind == kind) {
         Some(total) => {
             total.count += more.count;
             if total.example.is_none() {
@@ -320,7 +311,7 @@ fn add_failures(totals: &mut Vec<ErrorCount>, more: &Failures) {
             }
         }
         None => totals.push(ErrorCount {
-            operation,
+            operation: name.to_owned(),
             kind,
             count: more.count,
             example: more.example.clone(),
@@ -331,25 +322,80 @@ fn add_failures(totals: &mut Vec<ErrorCount>, more: &Failures) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_plan::operation::{Effect, Operation};
+    use dyno_record::model::{RunDocument, SCHEMA_VERSION};
+    use dyno_record::reader::Run;
+    use dyno_record::writer::RunWriter;
 
     const SECOND_NS: u64 = 1_000_000_000;
+
+    /// A window of one second with a single operation.
+    fn window() -> (Part, OperationId) {
+        let operations = Operations::from(vec![Operation::new("checkout", Effect::Update)]);
+        let id = operations.id("checkout").unwrap();
+        (Part::new(&operations, &[id], SECOND_NS), id)
+    }
+
     const TIMES: Times = Times { intended_ns: 1_000_000, send_ns: 3_000_000, end_ns: 10_000_000 };
 
     #[test]
     fn the_three_latencies_have_their_own_starts() {
-        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
-        part.record(OperationKind::Read, TIMES, Ok(1));
-        let read = part.operations[OperationKind::Read.index()].as_ref().unwrap();
+        let (mut part, id) = window();
+        part.record(id, TIMES, Ok(1));
+        let read = part.statistics[id.index()].as_ref().unwrap();
         assert_eq!(read.response.sum_ns, 9_000_000);
         assert_eq!(read.service.sum_ns, 7_000_000);
         assert_eq!(read.start_delay.sum_ns, 2_000_000);
     }
 
     #[test]
+    fn operations_keep_their_own_names_in_files_of_a_run() {
+        let parts = ["orders of a customer", "pay"].map(str::to_owned).to_vec();
+        let operations = Operations::from(vec![
+            Operation::new(&parts[0], Effect::Read),
+            Operation::new(&parts[1], Effect::Update),
+            Operation { parts, ..Operation::new("checkout", Effect::Update) },
+        ]);
+        let ids: Vec<OperationId> =
+            operations.iter().filter_map(|one| operations.id(&one.name)).collect();
+        let mut part = Part::new(&operations, &ids, SECOND_NS);
+        ids.iter().for_each(|id| part.record(*id, TIMES, Ok(1)));
+        ids[1..].iter().for_each(|id| part.record(*id, TIMES, Err(OperationError::Timeout)));
+        part.end_ns = SECOND_NS;
+        let mut interval = part.window();
+        part.add_to(&mut interval);
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let document = RunDocument {
+            schema_version: SCHEMA_VERSION,
+            started_at: "2026-08-22T10:15:00Z".to_owned(),
+            operations: operations.clone(),
+            ..RunDocument::default()
+        };
+        RunWriter::create(&path, "", &document).unwrap().record(&interval).unwrap();
+        let run = Run::open(&path).unwrap();
+        assert_eq!(run.document.operations, operations);
+        let recorded = &run.document.phases[0].operations;
+        let counts: Vec<_> = operations
+            .iter()
+            .map(|one| &recorded[&one.name])
+            .map(|r| (r.count, r.errors))
+            .collect();
+        assert_eq!(counts, [(1, 0), (1, 1), (1, 1)]);
+        // The whole counts as its parts.
+        let all = &run.responses.all[0];
+        assert_eq!(all.response_ns.iter().map(|(_, count)| count).sum::<u64>(), 2);
+        let file = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
+        assert!(file("latency.hlog").contains("Tag=measure.orders_of_a_customer.response,"));
+        assert!(file("series/errors.csv").ends_with("measure,0,pay,timeout,1\n"));
+    }
+
+    #[test]
     fn failures_are_counted_and_leave_no_latency() {
-        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
-        part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
-        part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
+        let (mut part, id) = window();
+        part.record(id, TIMES, Err(OperationError::Server(50)));
+        part.record(id, TIMES, Err(OperationError::Server(50)));
         part.finish(TIMES, false);
         let mut interval = part.window();
         part.add_to(&mut interval);
@@ -365,28 +411,28 @@ mod tests {
 
     #[test]
     fn first_text_of_each_kind_is_kept_once_it_is_counted() {
-        let mut part = Part::new(&[OperationKind::Insert], SECOND_NS);
+        let (mut part, id) = window();
         let error = OperationError::Server(121);
         let example = |text: &str| ErrorExample::new(Some(121), "", text);
-        part.note_example(OperationKind::Insert, error, || example("first"));
+        part.note_example(id, error, || example("first"));
         let mut interval = part.window();
         part.add_to(&mut interval);
         assert!(interval.errors.is_empty(), "it was sent again");
-        part.record(OperationKind::Insert, TIMES, Err(error));
-        part.note_example(OperationKind::Insert, error, || example("second"));
+        part.record(id, TIMES, Err(error));
+        part.note_example(id, error, || example("second"));
         part.add_to(&mut interval);
         assert_eq!(interval.errors.len(), 1);
         assert_eq!(interval.errors[0].count, 1);
         assert_eq!(interval.errors[0].example, Some(example("first")));
         part.reset(PhaseKind::Measure, 1, SECOND_NS);
-        assert_eq!(part.example(OperationKind::Insert, error), None);
+        assert_eq!(part.example(id, error), None);
     }
 
     #[test]
     fn values_above_the_range_are_kept_as_the_highest_and_counted() {
-        let mut part = Part::new(&[OperationKind::Scan], SECOND_NS);
+        let (mut part, id) = window();
         let times = Times { intended_ns: 0, send_ns: 0, end_ns: 2 * HIGHEST_NS };
-        part.record(OperationKind::Scan, times, Ok(3));
+        part.record(id, times, Ok(3));
         let mut interval = part.window();
         part.add_to(&mut interval);
         assert_eq!(interval.operations[0].clamped, 1);
@@ -396,7 +442,7 @@ mod tests {
 
     #[test]
     fn operations_count_in_the_window_part_in_which_they_end() {
-        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
+        let (mut part, _) = window();
         part.reset(PhaseKind::Measure, 0, 5 * SECOND_NS);
         let ending = |after_ns: u64| Times {
             intended_ns: 5 * SECOND_NS,
@@ -423,8 +469,8 @@ mod tests {
 
     #[test]
     fn a_reset_window_is_empty() {
-        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
-        part.record(OperationKind::Read, TIMES, Ok(1));
+        let (mut part, id) = window();
+        part.record(id, TIMES, Ok(1));
         part.finish(TIMES, true);
         part.reset(PhaseKind::Warmup, 4, 99);
         let mut interval = part.window();

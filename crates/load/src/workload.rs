@@ -5,8 +5,10 @@ use crate::data::values::{self, FieldLengths};
 use crate::error::LoadError;
 use crate::keys::{InsertCounter, KeyChooser, KeyNames, ShareTable};
 use crate::mix::Mix;
-use crate::operation::{OperationError, OperationKind, recorded_kinds};
+use crate::operation::{OperationError, Planned};
+use crate::own::{Batches, Own};
 use dyno_plan::model::{AccessPlan, DataPlan, KeyDistribution, Plan, ScanPath};
+use dyno_plan::operation::{self, OperationId, Operations};
 use dyno_record::model::KeyShares;
 use dyno_wire::bson::{Document, Value};
 use dyno_wire::command::{CommandOptions, CommandSet, WriteConcern};
@@ -26,6 +28,8 @@ pub struct Concerns {
 
 /// The operations of a run, shared read-only by all workers.
 pub struct Workload {
+    /// The operations of the plan.
+    pub(crate) operations: Operations,
     pub(crate) task: Task,
     /// The commands of the operations on the wire.
     commands: CommandSet,
@@ -46,11 +50,15 @@ pub struct Workload {
     pub(crate) seed: u64,
     key_names: KeyNames,
     shares: Option<ShareTable>,
+    /// Own collections and operations; absent for YCSB's.
+    pub(crate) own: Option<Own>,
 }
 
 pub(crate) enum Task {
     /// Insert documents `first..end` in commands of up to `batch` documents.
-    Load { first: u64, end: u64, batch: u32, keep_existing: bool },
+    Load { planned: Planned, first: u64, end: u64, batch: u32, keep_existing: bool },
+    /// Insert the documents of all own collections.
+    LoadOwn { planned: Planned, batches: Batches, keep_existing: bool },
     /// Operations by weight.
     Mix(Mix),
 }
@@ -73,13 +81,32 @@ impl Workload {
     /// # Errors
     /// [`LoadError::Workload`] if the numbers of the plan are inconsistent.
     pub fn load(plan: &Plan, task: LoadTask, concerns: &Concerns) -> Result<Self, LoadError> {
+        let batch = task.batch.max(1);
+        if plan.is_own() {
+            return Self::load_own(plan, task, concerns);
+        }
+        let operations = Operations::of_weights(&plan.operations, batch);
+        let name = if batch == 1 { operation::INSERT } else { operation::INSERT_BATCH };
         let task = Task::Load {
+            planned: Planned::new(&operations, name).expect("it depends on the same number"),
             first: task.first,
             end: task.first + task.count,
-            batch: task.batch.max(1),
+            batch,
             keep_existing: task.keep_existing,
         };
-        Self::new(plan, task, concerns)
+        Self::new(plan, operations, task, concerns)
+    }
+
+    fn load_own(plan: &Plan, task: LoadTask, concerns: &Concerns) -> Result<Self, LoadError> {
+        let operations = plan.counted_operations();
+        let name = if plan.client.batch > 1 { operation::INSERT_BATCH } else { operation::INSERT };
+        let own = Own::new(plan, concerns)?;
+        let task = Task::LoadOwn {
+            planned: Planned::of_load(&operations, name).expect("a plan counts its load"),
+            batches: own.batches(task.batch.max(1)),
+            keep_existing: task.keep_existing,
+        };
+        Ok(Workload { own: Some(own), ..Self::new(plan, operations, task, concerns)? })
     }
 
     /// The warm-up and measure phases: the operations of the plan by their weights.
@@ -88,13 +115,23 @@ impl Workload {
     /// [`LoadError::Workload`] if no weight is positive or the numbers of the plan are inconsistent.
     pub fn mix(plan: &Plan, concerns: &Concerns) -> Result<Self, LoadError> {
         let order = plan.access.operation_order.unwrap_or_default();
-        let mix = Mix::new(&plan.operations, order).ok_or_else(|| LoadError::Workload {
-            reason: "no operation has a positive weight".into(),
-        })?;
-        Self::new(plan, Task::Mix(mix), concerns)
+        let operations = plan.counted_operations();
+        if plan.is_own() {
+            let own = Own::new(plan, concerns)?;
+            let mix = Mix::of(&own.planned(&operations), order).ok_or_else(no_weight)?;
+            let workload = Self::new(plan, operations, Task::Mix(mix), concerns)?;
+            return Ok(Workload { own: Some(own), ..workload });
+        }
+        let mix = Mix::new(&plan.operations, order, &operations).ok_or_else(no_weight)?;
+        Self::new(plan, operations, Task::Mix(mix), concerns)
     }
 
-    fn new(plan: &Plan, task: Task, concerns: &Concerns) -> Result<Self, LoadError> {
+    fn new(
+        plan: &Plan,
+        operations: Operations,
+        task: Task,
+        concerns: &Concerns,
+    ) -> Result<Self, LoadError> {
         let data = plan.data.clone();
         let field_names: Vec<String> = (0..data.field_count)
             .map(|field| format!("{}{field}", data.field_name_prefix))
@@ -106,7 +143,9 @@ impl Workload {
         }
         let chooser = KeyChooser::new(&plan.keys, data.insert_start, count, expected_new(plan));
         let shares = match task {
-            Task::Load { .. } => None,
+            Task::Load { .. } | Task::LoadOwn { .. } => None,
+            // Own operations choose documents of several collections.
+            Task::Mix(_) if plan.is_own() => None,
             Task::Mix(_) => ShareTable::new(data.insert_start, count),
         };
         let indexes = scanned_indexes(plan);
@@ -129,6 +168,7 @@ impl Workload {
                 .map_err(|error| LoadError::Workload { reason: error.to_string() })
         };
         Ok(Workload {
+            operations,
             first_fields: indexes.iter().map(first_field).collect(),
             task,
             commands: command_set(false)?,
@@ -144,6 +184,7 @@ impl Workload {
             chooser,
             lengths: FieldLengths::new(&data.field_length),
             seed: plan.client.seed,
+            own: None,
             data,
         })
     }
@@ -161,7 +202,10 @@ impl Workload {
 
     /// Whether inserts of existing documents count as done.
     pub(crate) fn keeps_existing(&self) -> bool {
-        matches!(self.task, Task::Load { keep_existing: true, .. })
+        matches!(
+            self.task,
+            Task::Load { keep_existing: true, .. } | Task::LoadOwn { keep_existing: true, .. }
+        )
     }
 
     /// Counts the draw of a document for [`key_shares`](Self::key_shares).
@@ -233,24 +277,24 @@ impl Workload {
         if self.field_names.iter().all(is_intact) { Ok(()) } else { Err(OperationError::Integrity) }
     }
 
-    /// Kinds that get statistics.
-    pub fn kinds(&self) -> Vec<OperationKind> {
+    /// Indexes of the operations that get statistics in its phases.
+    pub(crate) fn counted(&self) -> Vec<OperationId> {
         match &self.task {
-            Task::Load { batch: 1, .. } => vec![OperationKind::Insert],
-            Task::Load { .. } => vec![OperationKind::InsertBatch],
-            Task::Mix(mix) => recorded_kinds(&mix.kinds()),
+            Task::Load { planned, .. } | Task::LoadOwn { planned, .. } => vec![planned.id],
+            Task::Mix(mix) => mix.counted(),
         }
     }
 
     /// Whether this is a load phase.
     pub(crate) fn is_load(&self) -> bool {
-        matches!(self.task, Task::Load { .. })
+        matches!(self.task, Task::Load { .. } | Task::LoadOwn { .. })
     }
 
     /// Number of commands of the load phase; `None` for a mix.
     pub fn load_operations(&self) -> Option<u64> {
         match self.task {
             Task::Load { first, end, batch, .. } => Some((end - first).div_ceil(u64::from(batch))),
+            Task::LoadOwn { ref batches, .. } => Some(batches.len()),
             Task::Mix(_) => None,
         }
     }
@@ -259,6 +303,10 @@ impl Workload {
     pub fn key_shares(&self) -> Option<KeyShares> {
         self.shares.as_ref().and_then(ShareTable::shares)
     }
+}
+
+fn no_weight() -> LoadError {
+    LoadError::Workload { reason: "no operation has a positive weight".into() }
 }
 
 fn scanned_indexes(plan: &Plan) -> Vec<Vec<String>> {
@@ -271,17 +319,11 @@ fn scanned_indexes(plan: &Plan) -> Vec<Vec<String>> {
 
 /// Number of documents that YCSB expects a run to add, which widens its zipfian range.
 fn expected_new(plan: &Plan) -> u64 {
-    let weights = &plan.operations;
-    let total = weights.read
-        + weights.update
-        + weights.insert
-        + weights.scan
-        + weights.read_modify_write
-        + weights.delete;
+    let total: f64 = plan.operations.by_name().iter().map(|(_, weight)| weight).sum();
     let operations = plan.phases.operations.unwrap_or(0) as f64;
     if plan.keys != (KeyDistribution::ScrambledZipfian {}) || total <= 0.0 {
         return 0;
     }
     // Limited so that all document numbers fit into 63 bits.
-    ((operations * weights.insert / total * 2.0) as u64).min(1 << 61)
+    ((operations * plan.operations.insert / total * 2.0) as u64).min(1 << 61)
 }

@@ -8,6 +8,7 @@ use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::pace::Think;
 use dyno_load::responder::{Behaviour, Responder};
 use dyno_load::workload::{Concerns, Workload};
+use dyno_plan::Plan;
 use dyno_plan::model::{Schedule, ThinkTime};
 use dyno_plan::units::Span;
 use dyno_record::model::PhaseKind;
@@ -44,6 +45,37 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// A plan with an own operation of each kind.
+const OWN: &str = "own";
+
+fn own_plan() -> Plan {
+    let text = r#"
+        [[data.collections]]
+        name = "orders"
+        records = 1000
+        document = '{ _id: "%number", customer: {%int: [1, 50]}, items: {%array: [1, 8], of: {%string: 12}} }'
+
+        [[operations]]
+        name = "find"
+        weight = 3
+        command = '{find: "orders", filter: {customer: {%from: "orders.customer"}}, limit: 3}'
+        expect = 3
+
+        [[operations]]
+        name = "insert"
+        weight = 1
+        command = '{insert: "orders", documents: ["%new orders"]}'
+
+        [[operations]]
+        name = "change"
+        weight = 1
+        let = { id = '{%from: "orders._id"}' }
+        command = '{findAndModify: "orders", query: {_id: "%id"}, update: {$set: {twice: ["%id", "%id"]}}}'
+        expect = 1
+    "#;
+    dyno_plan::file::parse(text, "own").unwrap()
+}
+
 /// Allocations of a whole run of a workload, and its number of recording windows.
 fn allocations(
     address: &str,
@@ -52,8 +84,14 @@ fn allocations(
     (schedule, think): (Schedule, Think),
 ) -> (u64, u64) {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let mut plan = dyno_plan::builtin::find(workload).unwrap();
-    plan.data.records = 1000;
+    let plan = match workload {
+        OWN => own_plan(),
+        built_in => {
+            let mut plan = dyno_plan::builtin::find(built_in).unwrap();
+            plan.data.records = 1000;
+            plan
+        }
+    };
     let text = format!("mongodb://{address}/?retryWrites=true&retryReads=true");
     let (target, credentials) = dyno_plan::uri::parse(&text).unwrap();
     let workload = Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap());
@@ -86,7 +124,8 @@ const PER_WINDOW: u64 = 300;
 
 #[test]
 fn ten_times_the_operations_allocate_no_more() {
-    let responder = Responder::start(Behaviour::default()).unwrap();
+    let behaviour = Behaviour { documents: 1000, ..Behaviour::default() };
+    let responder = Responder::start(behaviour).unwrap();
     let address = responder.address().to_string();
     let open = Schedule::Constant { rate_per_s: 1e6, max_start_delay: Span::from_secs(60) };
     let think = |mean_ns| Think { mean_ns, distribution: ThinkTime::Exponential };
@@ -98,6 +137,7 @@ fn ten_times_the_operations_allocate_no_more() {
         ("d", Schedule::Closed {}, think(0)),
         ("e", Schedule::Closed {}, think(0)),
         ("f", open, think(0)),
+        (OWN, Schedule::Closed {}, think(0)),
     ] {
         let load = || (schedule.clone(), think);
         let (short, short_windows) = allocations(&address, workload, 3_000, load());

@@ -283,6 +283,11 @@ impl<'a> Element<'a> {
         })
     }
 
+    /// The undecoded value.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The value if it is an embedded document or an array.
     pub fn document(&self) -> Result<Option<Document<'a>>, BsonError> {
         match self.kind {

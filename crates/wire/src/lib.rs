@@ -5,6 +5,7 @@
 //! value or an error. The load generator, test servers and benchmarks share it. Encoding a command and reading its
 //! reply do not allocate once the buffers have grown.
 
+pub mod aws;
 pub mod bson;
 pub mod code;
 pub mod command;

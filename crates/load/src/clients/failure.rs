@@ -1,7 +1,7 @@
 //! Failed commands of a client: messages, and commands that are sent again.
 
 use super::Clients;
-use crate::operation::{OperationError, OperationKind};
+use crate::operation::OperationError;
 use dyno_record::error_example::ErrorExample;
 
 impl Clients {
@@ -17,12 +17,9 @@ impl Clients {
         let Some(in_flight) = &self.clients[client].in_flight else {
             return;
         };
-        let kind = match in_flight.operation.kind {
-            OperationKind::ReadModifyWrite => OperationKind::Read,
-            kind => kind,
-        };
+        let counts_as = in_flight.operation.counts_as;
         self.core.tick(now_ns);
-        self.core.part.note_example(kind, error, example);
+        self.core.part.note_example(counts_as, error, example);
     }
 
     /// Schedules the command in flight to be sent again after `delay_ns`, unless this is the second attempt or its time

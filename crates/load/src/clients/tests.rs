@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::core::{CoreOptions, Handover, PhaseWindow};
+use crate::operation::Action;
 use crate::pace::Think;
 use crate::schedule::Share;
 use crate::workload::{Concerns, LoadTask, Workload};
 use dyno_plan::model::{Schedule, ThinkTime};
+use dyno_plan::operation::{INSERT, READ, READ_MODIFY_WRITE, UPDATE};
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::PhaseKind;
 use std::sync::atomic::AtomicU64;
@@ -19,9 +21,9 @@ struct Bench {
 }
 
 /// `count` connected clients that perform one kind of operation in a closed loop.
-fn bench(kind: OperationKind, count: usize, operations: u64, retry: RetryRule) -> Bench {
+fn bench(name: &str, count: usize, operations: u64, retry: RetryRule) -> Bench {
     let phase = window(PhaseKind::Measure, 0, u64::MAX, operations);
-    bench_of(kind, count, vec![phase], retry, Schedule::Closed {}, NO_THINKING)
+    bench_of(name, count, vec![phase], retry, Schedule::Closed {}, NO_THINKING)
 }
 
 const NO_THINKING: Think = Think { mean_ns: 0, distribution: ThinkTime::Constant };
@@ -31,7 +33,7 @@ fn window(kind: PhaseKind, start_ns: u64, end_ns: u64, operations: u64) -> Phase
 }
 
 fn bench_of(
-    kind: OperationKind,
+    name: &str,
     count: usize,
     phases: Vec<PhaseWindow>,
     retry: RetryRule,
@@ -40,9 +42,9 @@ fn bench_of(
 ) -> Bench {
     let mut plan = dyno_plan::builtin::find("read").unwrap();
     plan.data.records = 100;
-    plan.operations.read = f64::from(kind == OperationKind::Read);
-    plan.operations.read_modify_write = f64::from(kind == OperationKind::ReadModifyWrite);
-    let workload = if kind == OperationKind::Insert {
+    plan.operations.read = f64::from(name == READ);
+    plan.operations.read_modify_write = f64::from(name == READ_MODIFY_WRITE);
+    let workload = if name == INSERT {
         let task = LoadTask { first: 0, count: 100, batch: 1, keep_existing: false };
         Workload::load(&plan, task, &Concerns::default()).unwrap()
     } else {
@@ -59,7 +61,8 @@ fn bench_of(
         seed: 1,
         window_ns: SECOND_NS,
         thread_usage: || (0, 0),
-        kinds: workload.kinds(),
+        operations: workload.operations.clone(),
+        counted: workload.counted(),
         latch: None,
         parts,
         spares,
@@ -86,14 +89,14 @@ fn thinking(count: usize, distribution: ThinkTime) -> Bench {
     let phases = vec![window(PhaseKind::Measure, 0, u64::MAX, u64::MAX)];
     let think = Think { mean_ns: 5 * MS, distribution };
     let retry = RetryRule::default();
-    bench_of(OperationKind::Read, count, phases, retry, Schedule::Closed {}, think)
+    bench_of(READ, count, phases, retry, Schedule::Closed {}, think)
 }
 
 /// Clients that read at a target rate.
 fn throttled(count: usize, rate_per_s: f64, phases: Vec<PhaseWindow>) -> Bench {
     let schedule = Schedule::Throttled { rate_per_s };
     let retry = RetryRule::default();
-    bench_of(OperationKind::Read, count, phases, retry, schedule, NO_THINKING)
+    bench_of(READ, count, phases, retry, schedule, NO_THINKING)
 }
 
 impl Bench {
@@ -128,23 +131,25 @@ impl Bench {
         all
     }
 
-    /// Operations that succeeded and failed, by kind.
+    /// Operations that succeeded and failed, by name.
     fn finish(self, now_ns: u64) -> Vec<(&'static str, u64, u64)> {
         self.clients.finish(now_ns).unwrap();
         let part = self.handovers.iter().last().unwrap().part.unwrap();
         let mut interval = part.window();
         part.add_to(&mut interval);
+        let known =
+            |name: &str| [READ, UPDATE, INSERT, READ_MODIFY_WRITE].into_iter().find(|k| *k == name);
         interval
             .operations
             .iter()
-            .map(|operation| (operation.name, operation.response.len(), operation.errors))
+            .map(|one| (known(&one.name).unwrap(), one.response.len(), one.errors))
             .collect()
     }
 }
 
 #[test]
 fn a_client_that_has_ended_an_operation_begins_the_next_one() {
-    let mut bench = bench(OperationKind::Read, 1, 2, RetryRule::default());
+    let mut bench = bench(READ, 1, 2, RetryRule::default());
     bench.send(0, MS);
     assert_eq!(bench.clients.start_next(MS), Start::At(u64::MAX));
     assert!(bench.clients.ended(0, Ok(1), 2 * MS));
@@ -157,11 +162,11 @@ fn a_client_that_has_ended_an_operation_begins_the_next_one() {
 
 #[test]
 fn read_modify_write_counts_as_read_update_and_itself() {
-    let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
+    let mut bench = bench(READ_MODIFY_WRITE, 1, 1, RetryRule::default());
     bench.send(0, MS);
     assert!(bench.clients.ended(0, Ok(1), 2 * MS));
     let update = bench.clients.operation(0).unwrap();
-    assert_eq!(update.kind, OperationKind::Update);
+    assert_eq!(update.action, Action::Update);
     bench.clients.sent(0, 2 * MS);
     assert!(!bench.clients.ended(0, Ok(1), 3 * MS));
     assert_eq!(
@@ -172,7 +177,7 @@ fn read_modify_write_counts_as_read_update_and_itself() {
 
 #[test]
 fn read_modify_write_stops_when_its_connection_is_lost() {
-    let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
+    let mut bench = bench(READ_MODIFY_WRITE, 1, 1, RetryRule::default());
     bench.send(0, MS);
     bench.clients.disconnected(0, OperationError::Disconnected, 2 * MS);
     assert!(bench.clients.operation(0).is_none());
@@ -182,7 +187,7 @@ fn read_modify_write_stops_when_its_connection_is_lost() {
 
 #[test]
 fn update_is_not_counted_when_its_read_is_refused() {
-    let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
+    let mut bench = bench(READ_MODIFY_WRITE, 1, 1, RetryRule::default());
     bench.send(0, MS);
     let stepped_down = OperationError::Server(10_107);
     bench.clients.disconnected(0, stepped_down, 2 * MS);
@@ -193,7 +198,7 @@ fn update_is_not_counted_when_its_read_is_refused() {
 #[test]
 fn a_failed_operation_is_retried_as_often_as_the_rule_allows() {
     let retry = RetryRule { limit: 1, interval_ns: 10 * MS };
-    let mut bench = bench(OperationKind::Insert, 1, 1, retry);
+    let mut bench = bench(INSERT, 1, 1, retry);
     bench.send(0, MS);
     assert!(!bench.clients.ended(0, Err(OperationError::Timeout), 2 * MS));
     assert_eq!(bench.clients.due(0, 2 * MS), None);
@@ -208,7 +213,7 @@ fn a_failed_operation_is_retried_as_often_as_the_rule_allows() {
 
 #[test]
 fn a_server_without_answers_ends_the_run() {
-    let mut bench = bench(OperationKind::Read, 1, 1, RetryRule::default());
+    let mut bench = bench(READ, 1, 1, RetryRule::default());
     bench.clients.check_reachable(false, MS, || None);
     bench.clients.check_reachable(false, 1000 * MS, || None);
     assert!(!bench.clients.setup.stop.load(Ordering::Relaxed));

@@ -10,6 +10,7 @@ use dyno_wire::code;
 use dyno_wire::frame;
 use dyno_wire::handshake::{Hello, Role};
 use dyno_wire::reply;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -66,19 +67,21 @@ impl ControlError {
     }
 }
 
-/// A blocking, authenticated connection. After a [`ControlError::Io`] it is unusable.
+/// A blocking, authenticated connection. After a [`ControlError::Io`], all further commands fail at once.
 #[derive(Debug)]
 pub struct Control {
     session: Session,
     hello: Hello,
     limit: Option<Duration>,
+    /// Whether a command ended without its answer, which may still arrive.
+    is_lost: bool,
     /// Mode of the read preference for commands without their own.
     pub(super) read_preference: Option<String>,
 }
 
 impl Control {
     pub(super) fn new(session: Session, hello: Hello, limit: Option<Duration>) -> Self {
-        Control { session, hello, limit, read_preference: None }
+        Control { session, hello, limit, is_lost: false, read_preference: None }
     }
 
     /// The server's reply to the handshake.
@@ -194,21 +197,24 @@ impl Control {
         decode: impl FnOnce(&[u8]) -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<T, ControlError> {
         let endpoint = self.session.endpoint.host().clone();
-        let body =
-            self.session.exchange(Deadline::after(self.limit), write).map_err(
-                |error| match error {
-                    ExchangeError::Io(source) => ControlError::Io {
-                        endpoint: endpoint.clone(),
-                        command: name.clone(),
-                        source,
-                    },
-                    ExchangeError::Malformed(source) => ControlError::Malformed {
-                        endpoint: endpoint.clone(),
-                        command: name.clone(),
-                        source,
-                    },
-                },
-            )?;
+        let exchanged = if self.is_lost {
+            let source =
+                io::Error::new(ErrorKind::NotConnected, "an earlier command got no answer");
+            Err(ExchangeError::Io(source))
+        } else {
+            self.session.exchange(Deadline::after(self.limit), write)
+        };
+        self.is_lost |= matches!(exchanged, Err(ExchangeError::Io(_)));
+        let body = exchanged.map_err(|error| match error {
+            ExchangeError::Io(source) => {
+                ControlError::Io { endpoint: endpoint.clone(), command: name.clone(), source }
+            }
+            ExchangeError::Malformed(source) => ControlError::Malformed {
+                endpoint: endpoint.clone(),
+                command: name.clone(),
+                source,
+            },
+        })?;
         let malformed =
             |source| ControlError::Malformed { endpoint, command: name.clone(), source };
         let reply = match reply::read(&body) {

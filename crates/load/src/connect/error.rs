@@ -2,7 +2,7 @@
 
 use super::file_fault::FileFault;
 use super::tls_error::TlsFault;
-use dyno_plan::uri::{Host, UnsupportedOption, UriError};
+use dyno_plan::uri::{Host, Mechanism, UnsupportedOption, UriError};
 use dyno_wire::code;
 use dyno_wire::handshake::MIN_WIRE_VERSION;
 use std::error::Error as StdError;
@@ -18,6 +18,9 @@ pub(super) const TLS_STEP: &str = "establishing TLS";
 
 /// Server code for wrong credentials.
 pub(super) const AUTHENTICATION_FAILED: i32 = 18;
+
+/// Server code for a mechanism that is switched off, or that the edition does not have.
+const MECHANISM_UNAVAILABLE: i32 = 334;
 
 /// Why a server cannot be reached or used. No variant contains a password.
 #[derive(Debug, Error)]
@@ -138,6 +141,24 @@ pub enum ConnectError {
     /// `authMechanism=MONGODB-X509` without a certificate of the client.
     #[error("`authMechanism=MONGODB-X509` needs a client certificate")]
     NoCertificate,
+    /// `authMechanism=MONGODB-AWS` without a key.
+    #[error("`authMechanism=MONGODB-AWS` needs an access key")]
+    NoAwsKey,
+    /// The file with the token of `authMechanism=MONGODB-OIDC` is unreadable.
+    #[error("cannot read the token of `authMechanism=MONGODB-OIDC` from `{}`", path.display())]
+    TokenFile {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// The server does not accept the key or the token as a user (code 18).
+    #[error("`{endpoint}` does not accept the user of `authMechanism={}`: {message}", mechanism.name())]
+    Outside {
+        endpoint: Host,
+        /// [`Mechanism::Aws`] or [`Mechanism::Oidc`].
+        mechanism: Mechanism,
+        message: String,
+    },
     /// The server does not accept the client certificate as a user.
     #[error(
         "`{endpoint}` does not accept the client certificate as a user: {message} (code {code})"
@@ -202,7 +223,7 @@ impl ConnectError {
             }
             ConnectError::Resolve { .. } => "check the host name".into(),
             ConnectError::ResolveService { .. } => {
-                "check the name, or list the hosts with `mongodb://`".into()
+                "check the name and this machine's name servers, or list the hosts with `mongodb://`".into()
             }
             ConnectError::Refused { endpoint, .. } if endpoint.is_loopback() => format!(
                 "check that a server listens on `{endpoint}`; inside a container, this address is the container itself"
@@ -230,6 +251,24 @@ impl ConnectError {
             }
             ConnectError::NoCertificate => {
                 "add `tls=true&tlsCertificateKeyFile=FILE` with the client's certificate and key to the connection string".into()
+            }
+            ConnectError::Command { code: MECHANISM_UNAVAILABLE, .. } => {
+                "use another `authMechanism`, or add this one to the server's parameter `authenticationMechanisms`".into()
+            }
+            ConnectError::NoAwsKey => {
+                "put it into `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; for a profile or a role, `eval \"$(aws configure export-credentials --format env)\"` does so".into()
+            }
+            ConnectError::TokenFile { .. } => {
+                "name the file of the token in the variable `AWS_WEB_IDENTITY_TOKEN_FILE`".into()
+            }
+            ConnectError::Outside { mechanism: Mechanism::Aws, .. } => {
+                "check that the key is valid and not expired, and that the database `$external` has a user with the ARN of its identity as name (`aws sts get-caller-identity` prints it)".into()
+            }
+            ConnectError::Outside { .. } => {
+                "check that the token is not expired, that the server's `oidcIdentityProviders` have its issuer and audience, and that its user or groups have roles".into()
+            }
+            ConnectError::CertificateUser { message, .. } if message.contains("cluster auth") => {
+                "the server takes the certificate for a member's: its organization (`O`), unit (`OU`) or domain (`DC`) must differ from the server's".into()
             }
             ConnectError::CertificateUser { .. } => {
                 "create a user in the database `$external` whose name is the subject of the certificate: `openssl x509 -in FILE -noout -subject -nameopt RFC2253` prints it after `subject=`".into()

@@ -23,6 +23,8 @@ pub(super) enum FileFault {
     Mismatch,
     #[error("the private key in it is of a kind that is not supported")]
     KeyKind,
+    #[error("the certificate in it is malformed, or of version 1")]
+    CertificateKind,
 }
 
 impl FileFault {
@@ -35,6 +37,7 @@ impl FileFault {
             FileFault::WrongPassword => "check `tlsCertificateKeyFilePassword`, whose value is percent-encoded in a connection string",
             FileFault::Traditional | FileFault::Encryption(_) => "encrypt the key as PKCS#8: `openssl pkcs8 -topk8 -v2 aes-256-cbc -in FILE -out NEW`, and put the certificate into the same file",
             FileFault::Mismatch => "compare the output of `openssl x509 -in FILE -noout -pubkey` and `openssl pkey -in FILE -pubout`",
+            FileFault::CertificateKind => "make a certificate of version 3: `openssl x509 -req` does so with `-extfile FILE`, a file with `basicConstraints=CA:FALSE`",
             FileFault::KeyKind => "use RSA with 2048 bits or more, ECDSA with P-256 or P-384, or Ed25519",
         }
         .to_owned()

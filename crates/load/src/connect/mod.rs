@@ -12,6 +12,7 @@ mod endpoint;
 mod error;
 mod file_fault;
 mod identity;
+mod outside;
 mod random;
 mod service;
 mod session;
@@ -26,6 +27,7 @@ pub use dyno_wire::handshake::Hello;
 pub use endpoint::Endpoint;
 pub use error::ConnectError;
 pub(crate) use identity::has_encrypted_key;
+pub use service::with_known_hosts;
 pub use session::CancelCheck;
 pub use tls_error::TlsFault;
 pub use transport::Transport;
@@ -44,7 +46,6 @@ use rustls::ClientConfig;
 use session::{Deadline, LOOK_INTERVAL, Session, io_error};
 use std::cell::Cell;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -125,35 +126,19 @@ impl Connector {
     /// # Errors
     /// [`ConnectError`]; here mostly `Unsupported`, `ResolveService` and `TlsFile`.
     pub fn new(target: &Target, credentials: Option<Credentials>) -> Result<Self, ConnectError> {
-        Connector::with_nameserver(target, credentials, None)
-    }
-
-    /// Like [`new`](Self::new), but asks the given name server (by UDP) instead of the system's.
-    ///
-    /// # Errors
-    /// The same as for [`new`](Self::new).
-    pub fn with_nameserver(
-        target: &Target,
-        mut credentials: Option<Credentials>,
-        nameserver: Option<SocketAddr>,
-    ) -> Result<Self, ConnectError> {
         refuse_unsupported(target)?;
-        let mut target = target.clone();
-        let seeds = match target.srv.clone() {
-            None => target.hosts.clone(),
-            Some(name) => service::resolve(&mut target, credentials.as_mut(), &name, nameserver)?,
-        };
+        let (target, credentials) = with_known_hosts(target.clone(), credentials, None)?;
         // A TXT record can add options.
         refuse_unsupported(&target)?;
         let key_password = target.certificate_key_password().map(str::to_owned);
         let options = target.options;
-        let by_certificate =
-            |credentials: &&Credentials| credentials.mechanism == Some(uri::Mechanism::X509);
-        let is_x509 = credentials.as_ref().filter(by_certificate).is_some();
-        if is_x509 && options.tls_certificate_key_file.is_none() {
+        let mechanism = credentials.as_ref().and_then(|credentials| credentials.mechanism);
+        if mechanism == Some(uri::Mechanism::X509) && options.tls_certificate_key_file.is_none() {
             return Err(ConnectError::NoCertificate);
         }
-        let user = credentials.as_ref().filter(|_| !is_x509).map(|credentials| {
+        credentials.as_ref().map_or(Ok(()), outside::check)?;
+        // Only needed to choose a mechanism.
+        let user = credentials.as_ref().filter(|_| mechanism.is_none()).map(|credentials| {
             format!("{}.{}", authenticate::source(credentials), credentials.username)
         });
         Ok(Connector {
@@ -168,7 +153,7 @@ impl Connector {
                 made: AtomicUsize::new(0),
                 unsupported_on_router: target.unsupported_on_router,
                 options,
-                seeds,
+                seeds: target.hosts,
                 credentials,
                 user,
             }),

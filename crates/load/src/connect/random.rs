@@ -13,13 +13,18 @@ pub(super) fn nonce() -> Result<String, ConnectError> {
 
 /// Random bits that cannot be predicted.
 pub(super) fn random_u64() -> Result<u64, ConnectError> {
-    let mut bytes = [0; 8];
+    bytes().map(u64::from_le_bytes)
+}
+
+/// Random bytes that cannot be predicted.
+pub(super) fn bytes<const COUNT: usize>() -> Result<[u8; COUNT], ConnectError> {
+    let mut bytes = [0; COUNT];
     let provider = rustls::crypto::ring::default_provider();
     let filled = provider.secure_random.fill(&mut bytes);
     filled.map_err(|_| ConnectError::TlsSetup {
         source: "the system returned no random bytes".into(),
     })?;
-    Ok(u64::from_le_bytes(bytes))
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -9,25 +9,28 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use std::net::SocketAddr;
 
-/// The hosts of the name. Adds the options of a TXT record to `target` and `credentials`.
+/// Replaces a `mongodb+srv://` name by its hosts, and adds the options of its TXT record. Returns other targets unchanged.
 ///
-/// `nameserver` replaces the system's name servers.
-pub(super) fn resolve(
-    target: &mut Target,
-    credentials: Option<&mut Credentials>,
-    name: &SrvName,
+/// `nameserver` is asked (by UDP) instead of the system's name servers.
+///
+/// # Errors
+/// [`ConnectError::ResolveService`], [`ConnectError::ForeignHost`] and [`ConnectError::ServiceOptions`].
+pub fn with_known_hosts(
+    mut target: Target,
+    mut credentials: Option<Credentials>,
     nameserver: Option<SocketAddr>,
-) -> Result<Vec<Host>, ConnectError> {
-    let records = look_up(name, nameserver)
-        .map_err(|source| ConnectError::ResolveService { name: record_name(name), source })?;
+) -> Result<(Target, Option<Credentials>), ConnectError> {
+    let Some(name) = target.srv.clone() else { return Ok((target, credentials)) };
+    let records = look_up(&name, nameserver)
+        .map_err(|source| ConnectError::ResolveService { name: record_name(&name), source })?;
     for (host, _) in &records.hosts {
         if !is_in_domain(&name.host, host) {
-            return Err(ConnectError::ForeignHost { name: record_name(name), host: host.clone() });
+            return Err(ConnectError::ForeignHost { name: record_name(&name), host: host.clone() });
         }
     }
     if let Some(options) = &records.options {
         target
-            .apply_txt_record(credentials, options)
+            .apply_txt_record(credentials.as_mut(), options)
             .map_err(|source| ConnectError::ServiceOptions { name: name.host.clone(), source })?;
     }
     let mut hosts: Vec<Host> =
@@ -35,8 +38,10 @@ pub(super) fn resolve(
     if let Some(limit) = name.max_hosts {
         choose(&mut hosts, limit as usize)?;
     }
-    Ok(hosts)
+    Ok((target.with_hosts(hosts), credentials))
 }
+
+const NO_RECORD: &str = "the name servers have no SRV record with this name";
 
 struct Records {
     hosts: Vec<(String, u16)>,
@@ -52,7 +57,11 @@ fn look_up(name: &SrvName, nameserver: Option<SocketAddr>) -> Result<Records, So
     runtime.block_on(async {
         let resolver = resolver(nameserver)?;
         // The final dot disables the system's search domains.
-        let hosts = resolver.lookup(format!("{}.", record_name(name)), RecordType::SRV).await?;
+        let looked_up = resolver.lookup(format!("{}.", record_name(name)), RecordType::SRV).await;
+        let hosts = match looked_up {
+            Err(error) if error.is_no_records_found() => return Err(NO_RECORD.into()),
+            found => found?,
+        };
         let hosts: Vec<(String, u16)> = hosts
             .answers()
             .iter()
@@ -62,7 +71,7 @@ fn look_up(name: &SrvName, nameserver: Option<SocketAddr>) -> Result<Records, So
             })
             .collect();
         if hosts.is_empty() {
-            return Err("no SRV record".into());
+            return Err(NO_RECORD.into());
         }
         let options = look_up_options(&resolver, &name.host).await?;
         Ok(Records { hosts, options })

@@ -40,6 +40,7 @@ pub(super) fn client_config(
                 .with_client_auth_cert(chain, key)
                 .map_err(|error| match error {
                     Error::InconsistentKeys(_) => FileFault::Mismatch,
+                    Error::InvalidCertificate(_) => FileFault::CertificateKind,
                     _ => FileFault::KeyKind,
                 })
                 .map_err(|fault| file(CERTIFICATE_KEY_FILE, path, fault))?

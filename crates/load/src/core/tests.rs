@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::operation::OperationError;
+use dyno_plan::operation::{Effect, Operation};
 use dyno_plan::units::Span;
 use dyno_record::interval::IntervalRecord;
 use std::sync::mpsc::channel;
@@ -25,6 +26,7 @@ fn constant(rate_per_s: f64, max_start_delay_s: u64) -> Schedule {
 fn bench(phases: Vec<PhaseWindow>, schedule: Schedule) -> Bench {
     let (parts, handovers) = channel();
     let (_, spares) = channel();
+    let operations = Operations::from(vec![Operation::new("checkout", Effect::Update)]);
     let core = Core::new(CoreOptions {
         phases,
         schedule,
@@ -33,7 +35,8 @@ fn bench(phases: Vec<PhaseWindow>, schedule: Schedule) -> Bench {
         thread_usage: || (0, 0),
         seed: 1,
         window_ns: SECOND,
-        kinds: vec![OperationKind::Read],
+        counted: operations.id("checkout").into_iter().collect(),
+        operations,
         latch: None,
         parts,
         spares,
@@ -55,7 +58,8 @@ impl Bench {
 
     fn end(&mut self, ticket: Ticket, send_ns: u64, end_ns: u64, outcome: Outcome) {
         let times = Times { intended_ns: ticket.intended_ns, send_ns, end_ns };
-        self.core.ended(ticket, OperationKind::Read, times, outcome);
+        let id = self.core.options.counted[0];
+        self.core.ended(ticket, id, times, outcome);
     }
 
     fn finish(self, now_ns: u64) -> Vec<IntervalRecord> {

@@ -64,6 +64,13 @@ impl InsertCounter {
         self.limit.load(SeqCst).saturating_sub(1)
     }
 
+    /// All documents with numbers below this are answered.
+    #[must_use]
+    #[inline]
+    pub fn answered_below(&self) -> u64 {
+        self.limit.load(SeqCst)
+    }
+
     /// Numbers handed out so far.
     #[cfg(test)]
     #[must_use]

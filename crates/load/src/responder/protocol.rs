@@ -76,6 +76,8 @@ pub(super) enum Command {
     Delete {
         statements: u32,
     },
+    /// A command of an own operation that changes one document, answered by `{n: 1, ok: 1}`.
+    Other,
     Unknown,
 }
 
@@ -108,7 +110,7 @@ impl Batch {
 impl Command {
     /// Whether the command takes service time and can have faults.
     pub(super) fn is_data(self) -> bool {
-        matches!(self, Command::Find(_) | Command::GetMore(_)) || self.is_write()
+        matches!(self, Command::Find(_) | Command::GetMore(_) | Command::Other) || self.is_write()
     }
 
     pub(super) fn is_write(self) -> bool {
@@ -175,8 +177,16 @@ fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
         b"setParameter" => Command::SetParameter,
         b"ping" | b"endSessions" | b"killCursors" | b"create" | b"createIndexes"
         | b"killSessions" | b"refreshSessions" => Command::Acknowledge,
-        _ => Command::Unknown,
+        b"listIndexes" | b"profile" => Command::Unknown,
+        _ if is_administrative(body) => Command::Unknown,
+        _ => Command::Other,
     })
+}
+
+/// Whether a command is for the database `admin`, to which own operations send none.
+fn is_administrative(body: Document<'_>) -> bool {
+    let database = body.find("$db").ok().flatten();
+    database.is_some_and(|database| matches!(database.value(), Ok(Value::String("admin"))))
 }
 
 /// Batch of a find: `limit` documents of an endless collection, or one without a limit.
@@ -306,6 +316,12 @@ mod tests {
     }
 
     #[test]
+    fn command_of_an_own_operation_is_known() {
+        assert_eq!(parsed(&doc! {"findAndModify": "c", "$db": "shop"}), Command::Other);
+        assert!(Command::Other.is_data());
+    }
+
+    #[test]
     fn only_reads_and_writes_of_documents_are_data_commands() {
         assert!(parsed(&doc! {"find": "c"}).is_data());
         assert!(parsed(&doc! {"update": "c"}).is_data());
@@ -315,7 +331,7 @@ mod tests {
             doc! {"count": "c"},
             doc! {"getParameter": "*"},
             doc! {"setParameter": 1, "p": 1},
-            doc! {"frobnicate": 1},
+            doc! {"frobnicate": 1, "$db": "admin"},
         ] {
             assert!(!parsed(&control).is_data(), "{control}");
         }

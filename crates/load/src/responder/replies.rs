@@ -139,6 +139,7 @@ impl Replies {
             Command::GetParameter | Command::SetParameter => {
                 unreachable!("their replies are made when they arrive")
             }
+            Command::Other => numbered(out, &self.written, 1),
             Command::Unknown => write_document(out, &error(59)),
         }
     }

@@ -71,6 +71,7 @@ fn plan(collection: &str) -> Plan {
         scan: 0.2,
         read_modify_write: 0.2,
         delete: 0.0,
+        ..OperationWeights::default()
     };
     plan
 }

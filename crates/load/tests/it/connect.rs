@@ -5,13 +5,14 @@
 mod embedded;
 mod members;
 mod mongod;
+mod outside;
 mod secured;
 mod stub;
 
 use bson::{Document, doc};
 use dyno_load::connect::{
     CancelCheck, Compressor, ConnectError, Connected, Connector, ControlError, TopologyKind,
-    Transport,
+    Transport, with_known_hosts,
 };
 use dyno_load::responder::{Behaviour, Responder, Stall};
 use dyno_plan::uri::{self, Credentials, Target};
@@ -140,6 +141,13 @@ fn a_cancelled_caller_does_not_wait_for_a_hanging_server() {
     };
     assert!(matches!(error, ControlError::Io { .. }), "{error:?}");
     assert_eq!(given_up.load(Ordering::Relaxed), 3);
+    // The answer to the first command may still arrive, so the connection does not wait for another one.
+    control.set_cancel_check(CancelCheck::new(|| false));
+    let error = control.run("admin", doc! { "ping": 1 }).unwrap_err();
+    let ControlError::Io { source, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(source.kind(), ErrorKind::NotConnected);
 }
 
 #[test]
@@ -340,34 +348,39 @@ fn a_set_without_a_primary_is_described_after_waiting() {
     assert!(direct.connect().unwrap().hello.secondary);
 }
 
+/// Looks a service name up at a scripted name server.
+fn look_up(
+    text: &str,
+    hosts: Vec<(&'static str, u16)>,
+    texts: Vec<&'static str>,
+) -> Result<(Target, Option<Credentials>), ConnectError> {
+    let (target, credentials) = parse(text);
+    with_known_hosts(target, credentials, Some(stub::name_server(hosts, texts)))
+}
+
+// In the domain `0.0.1`, the host `127.0.0.1` needs no name server.
+const SERVICE: &str = "mongodb+srv://db.0.0.1/?tls=false";
+
 #[test]
 fn hosts_and_options_of_a_service_name_are_looked_up() {
     let primary = Arc::new(AtomicU16::new(0));
     let [a, _] = two_members(&primary);
     primary.store(a, Ordering::SeqCst);
-    // In the domain `0.0.1`, the host `127.0.0.1` needs no name server.
-    let (target, _) = parse("mongodb+srv://db.0.0.1/?tls=false");
-    let server = stub::name_server(vec![("127.0.0.1", a)], vec!["replicaSet=rs0"]);
-    let connector = Connector::with_nameserver(&target, None, Some(server)).unwrap();
-    let kind = connector.discover().unwrap().kind;
+    let found = |texts| {
+        let (target, credentials) = look_up(SERVICE, vec![("127.0.0.1", a)], texts).unwrap();
+        assert_eq!(target.hosts.len(), 1);
+        Connector::new(&target, credentials).unwrap()
+    };
+    let kind = found(vec!["replicaSet=rs0"]).discover().unwrap().kind;
     assert_eq!(kind, TopologyKind::ReplicaSet { name: "rs0".into() });
-
-    let server = stub::name_server(vec![("127.0.0.1", a)], vec!["replicaSet=other"]);
-    let connector = Connector::with_nameserver(&target, None, Some(server)).unwrap();
-    let error = connector.discover().unwrap_err();
+    let error = found(vec!["replicaSet=other"]).discover().unwrap_err();
     assert!(matches!(error, ConnectError::ReplicaSetName { .. }), "{error:?}");
-
-    let server = stub::name_server(vec![("127.0.0.1", a)], vec![]);
-    Connector::with_nameserver(&target, None, Some(server)).unwrap().connect().unwrap();
+    found(vec![]).connect().unwrap();
 }
 
 #[test]
 fn service_records_that_cannot_be_trusted_are_refused() {
-    let (target, _) = parse("mongodb+srv://db.0.0.1/?tls=false");
-    let refused = |hosts, texts| {
-        let server = stub::name_server(hosts, texts);
-        Connector::with_nameserver(&target, None, Some(server)).unwrap_err()
-    };
+    let refused = |hosts, texts| look_up(SERVICE, hosts, texts).unwrap_err();
     let error = refused(vec![("evil.example", 1)], vec![]);
     assert!(matches!(error, ConnectError::ForeignHost { .. }), "{error:?}");
     let error = refused(vec![("127.0.0.1", 1)], vec!["tls=false"]);
@@ -376,7 +389,8 @@ fn service_records_that_cannot_be_trusted_are_refused() {
     assert!(matches!(error, ConnectError::ResolveService { .. }), "{error:?}");
     let error = refused(vec![], vec![]);
     assert!(matches!(error, ConnectError::ResolveService { .. }), "{error:?}");
-    let error = refused(vec![("127.0.0.1", 1)], vec!["loadBalanced=true"]);
+    let (target, _) = look_up(SERVICE, vec![("127.0.0.1", 1)], vec!["loadBalanced=true"]).unwrap();
+    let error = Connector::new(&target, None).unwrap_err();
     assert!(matches!(error, ConnectError::Unsupported { .. }), "{error:?}");
 }
 

@@ -13,9 +13,9 @@ pub struct Transaction {
 }
 
 /// `lsid: {id: UUID("…")}` up to the UUID.
-const SESSION_START: &[u8] = b"\x03lsid\0\x1e\0\0\0\x05id\0\x10\0\0\0\x04";
+pub(super) const SESSION_START: &[u8] = b"\x03lsid\0\x1e\0\0\0\x05id\0\x10\0\0\0\x04";
 /// From the end of the UUID to the number: the end of `lsid`, and `txnNumber`.
-const NUMBER_START: &[u8] = b"\0\x12txnNumber\0";
+pub(super) const NUMBER_START: &[u8] = b"\0\x12txnNumber\0";
 
 /// Writes an empty session and number into a command.
 pub(super) fn write(writer: &mut ElementWriter<'_>) {

@@ -1,8 +1,10 @@
 //! Operations as driver calls, and their results.
 
 use super::target::describe;
+use crate::backend::wire::{own_outcome, unexpected_example};
 use crate::generator::Operation;
-use crate::operation::{OperationError, OperationKind};
+use crate::operation::{Action, OperationError};
+use crate::own::{Command, Own};
 use crate::workload::Workload;
 use bson::raw::{CString, cstr};
 use bson::spec::BinarySubtype;
@@ -13,6 +15,7 @@ use dyno_wire::code::DUPLICATE_KEY;
 use dyno_wire::command::Projection;
 use mongodb::Collection;
 use mongodb::error::{Error, ErrorKind, WriteConcernError, WriteFailure};
+use mongodb::options::{ReadPreference, SelectionCriteria};
 use rand::rngs::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
@@ -43,8 +46,25 @@ pub(super) enum Call {
     Insert(RawDocumentBuf),
     InsertMany(Vec<RawDocumentBuf>),
     Delete(Document),
+    /// Documents of an own collection.
+    InsertInto {
+        collection: String,
+        documents: Vec<RawDocumentBuf>,
+    },
+    /// An own command.
+    Own {
+        command: RawDocumentBuf,
+        read_preference: Option<ReadPreference>,
+        expected: ExpectedDocuments,
+    },
     /// A batch of upserts, for which the driver has no call on servers before 8.0.
     UpsertMany(Vec<Document>),
+}
+
+/// The number of documents that an own operation expects.
+pub(super) struct ExpectedDocuments {
+    workload: Arc<Workload>,
+    index: u16,
 }
 
 /// Makes the calls of one worker.
@@ -69,19 +89,22 @@ impl Caller {
 
     /// The call for `operation`; for a read-modify-write, its read.
     pub(super) fn call(&self, operation: &Operation) -> Call {
+        if let (Some(own), Some(command)) = (&self.workload.own, &operation.command) {
+            return self.own(own, operation.action, command);
+        }
         let key = self.key(operation.document);
-        match operation.kind {
-            OperationKind::Read | OperationKind::ReadModifyWrite => Call::FindOne {
+        match operation.action {
+            Action::Read => Call::FindOne {
                 filter: doc! { "_id": key },
                 projection: self.projection(operation.projection),
             },
-            OperationKind::Scan => self.scan(&key, operation),
-            OperationKind::Update => Call::Update {
+            Action::Scan => self.scan(&key, operation),
+            Action::Update => Call::Update {
                 update: self.set(&key, operation, &mut operation.values.clone()),
                 filter: doc! { "_id": key },
             },
-            OperationKind::Delete => Call::Delete(doc! { "_id": key }),
-            OperationKind::Insert => {
+            Action::Delete => Call::Delete(doc! { "_id": key }),
+            Action::Insert => {
                 let document = self.document(&key, operation, &mut operation.values.clone());
                 if self.workload.access.upsert {
                     let filter = doc! { "_id": key };
@@ -90,7 +113,22 @@ impl Caller {
                     Call::Insert(document)
                 }
             }
-            OperationKind::InsertBatch => self.batch(operation),
+            Action::InsertBatch | Action::Command { .. } => self.batch(operation),
+        }
+    }
+
+    fn own(&self, own: &Own, action: Action, command: &Command) -> Call {
+        let Action::Command { index, .. } = action else {
+            return Call::InsertInto {
+                collection: own.collection_of(command).to_owned(),
+                documents: documents_in(command.bytes()),
+            };
+        };
+        let preference = own.read_preference(index).cloned();
+        Call::Own {
+            command: documents_in(command.bytes()).pop().unwrap_or_default(),
+            read_preference: preference.and_then(|one| bson::deserialize_from_document(one).ok()),
+            expected: ExpectedDocuments { workload: Arc::clone(&self.workload), index },
         }
     }
 
@@ -271,23 +309,95 @@ impl Call {
                     Err(error) => Err(classify(error)),
                 }
             }
-            Call::InsertMany(batch) => {
-                let count = batch.len() as u32;
-                match documents.insert_many(batch).ordered(false).await {
-                    Ok(_) => Ok((count, None)),
-                    Err(error) if keep_existing && only_duplicates(&error) => {
-                        Ok((count.saturating_sub(failed_inserts(&error)), None))
-                    }
-                    Err(error) => Err(classify(error)),
-                }
-            }
+            Call::InsertMany(batch) => insert_many(documents, batch, keep_existing).await,
             Call::Delete(filter) => {
                 let result = documents.delete_one(filter).await.map_err(classify)?;
                 found(u32::from(result.deleted_count > 0))
             }
+            Call::InsertInto { collection, documents: batch } => {
+                let database = documents.client().database(&documents.namespace().db);
+                let inserted: Documents = database.collection(&collection);
+                insert_many(&inserted, batch, keep_existing).await
+            }
+            Call::Own { command, read_preference, expected } => {
+                let found = perform_own(documents, command, read_preference).await?;
+                expected.compare(found)
+            }
             Call::UpsertMany(updates) => upsert_many(documents, updates).await,
         }
     }
+}
+
+impl ExpectedDocuments {
+    fn compare(&self, found: u32) -> Performed {
+        let Some(own) = &self.workload.own else {
+            return Ok((found, None));
+        };
+        own.as_expected(self.index, found).map(|found| (found, None)).map_err(|error| {
+            let example = unexpected_example(found, &own.expected_text(self.index));
+            Failure { error, example: Some(example) }
+        })
+    }
+}
+
+/// Encoded documents, one after the other.
+fn documents_in(mut bytes: &[u8]) -> Vec<RawDocumentBuf> {
+    let mut documents = Vec::new();
+    while let Some(length) = bytes.first_chunk::<4>() {
+        let length = usize::try_from(i32::from_le_bytes(*length)).unwrap_or(bytes.len());
+        let (document, rest) = bytes.split_at(length.min(bytes.len()));
+        documents.extend(RawDocumentBuf::from_bytes(document.to_vec()));
+        bytes = rest;
+    }
+    documents
+}
+
+async fn insert_many(
+    documents: &Documents,
+    batch: Vec<RawDocumentBuf>,
+    keep_existing: bool,
+) -> Performed {
+    let count = batch.len() as u32;
+    match documents.insert_many(batch).ordered(false).await {
+        Ok(_) => Ok((count, None)),
+        Err(error) if keep_existing && only_duplicates(&error) => {
+            Ok((count.saturating_sub(failed_inserts(&error)), None))
+        }
+        Err(error) => Err(classify(error)),
+    }
+}
+
+/// Performs an own command, and counts the documents that it returns or changes.
+async fn perform_own(
+    documents: &Documents,
+    command: RawDocumentBuf,
+    read_preference: Option<ReadPreference>,
+) -> Result<u32, Failure> {
+    let database = documents.client().database(&documents.namespace().db);
+    let name = command.iter().next().and_then(Result::ok).map(|(name, _)| name.as_str().to_owned());
+    if matches!(name.as_deref(), Some("find" | "aggregate")) {
+        let mut run = database.run_raw_cursor_command(command);
+        if let Some(preference) = read_preference {
+            run = run.selection_criteria(SelectionCriteria::ReadPreference(preference));
+        }
+        let mut cursor = run.await.map_err(classify)?;
+        let mut count = 0;
+        while cursor.advance().await.map_err(classify)? {
+            count += 1;
+        }
+        return Ok(count);
+    }
+    let mut run = database.run_raw_command(command);
+    if let Some(preference) = read_preference {
+        run = run.selection_criteria(SelectionCriteria::ReadPreference(preference));
+    }
+    let reply = run.await.map_err(classify)?;
+    let bytes = reply.to_vec().map_err(|_| OperationError::Protocol)?;
+    let reply = dyno_wire::reply::read_document(&bytes).map_err(|_| OperationError::Protocol)?;
+    own_outcome(&reply).map_err(|error| match reply.refusal() {
+        Some(refusal) => Failure::refused(error, refusal.code, refusal.code_name, refusal.message),
+        None => error.into(),
+    })
 }
 
 /// Result of an operation on a document that should exist.

@@ -93,17 +93,34 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 fn credential(credentials: &Credentials) -> Result<Credential, LoadError> {
     let mut credential = Credential::default();
     credential.source = credentials.source.clone();
-    credential.mechanism = credentials.mechanism.map(|mechanism| match mechanism {
-        Mechanism::ScramSha1 => AuthMechanism::ScramSha1,
-        Mechanism::ScramSha256 => AuthMechanism::ScramSha256,
-        Mechanism::X509 => AuthMechanism::MongoDbX509,
-    });
-    if credentials.mechanism == Some(Mechanism::X509) {
-        // The driver sends a name in the field `username`, which servers refuse; without one they take the certificate's subject.
-        return Ok(credential);
-    }
+    credential.mechanism = match credentials.mechanism {
+        None => None,
+        Some(Mechanism::ScramSha1) => Some(AuthMechanism::ScramSha1),
+        Some(Mechanism::ScramSha256) => Some(AuthMechanism::ScramSha256),
+        Some(Mechanism::Plain) => Some(AuthMechanism::Plain),
+        Some(Mechanism::X509) => {
+            // The driver sends a name in the field `username`, which servers refuse; without one they take the certificate's subject.
+            credential.mechanism = Some(AuthMechanism::MongoDbX509);
+            return Ok(credential);
+        }
+        Some(Mechanism::Oidc) => {
+            // The driver reads the file with the token.
+            credential.mechanism = Some(AuthMechanism::MongoDbOidc);
+            credential.mechanism_properties = Some(bson::doc! { "ENVIRONMENT": "k8s" });
+            return Ok(credential);
+        }
+        Some(Mechanism::Aws) => {
+            return Err(LoadError::DriverLimit {
+                reason: "it is built without `authMechanism=MONGODB-AWS`".to_owned(),
+                hint: "use the wire backend".to_owned(),
+            });
+        }
+    };
     credential.username = Some(credentials.username.clone());
     credential.password = Some(credentials.password().to_owned());
+    if credentials.mechanism == Some(Mechanism::Plain) {
+        return Ok(credential);
+    }
     // The driver asks for the user's mechanisms by the plain name, and sends the same name where SCRAM expects `=2C` and
     // `=3D` (RFC 5802, section 5.1).
     if credentials.username.contains([',', '=']) {

@@ -1,8 +1,9 @@
 //! Operations as commands on the wire, and the results in their replies.
 
 use crate::generator::Operation;
-use crate::operation::{OperationError, OperationKind, Outcome};
+use crate::operation::{Action, OperationError, Outcome};
 use crate::workload::Workload;
+use dyno_record::error_example::ErrorExample;
 use dyno_wire::code::DUPLICATE_KEY;
 use dyno_wire::command::{DocumentWriter, FieldWriter, Form, Transaction};
 use dyno_wire::reply::Reply;
@@ -29,6 +30,9 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         let start = out.len();
+        if let (Some(own), Some(command)) = (&self.workload.own, &operation.command) {
+            return own.encode(operation.action, command, request_id, transaction, out);
+        }
         self.encode_with(operation, request_id, transaction.is_some(), out);
         if let Some(transaction) = transaction {
             let commands = &self.workload.retryable;
@@ -43,7 +47,7 @@ impl Encoder {
         is_retryable: bool,
         out: &mut Vec<u8>,
     ) {
-        if operation.kind == OperationKind::InsertBatch {
+        if operation.action == Action::InsertBatch {
             return self.encode_batch(operation, request_id, is_retryable, out);
         }
         self.write_key(operation.document);
@@ -56,11 +60,11 @@ impl Encoder {
                 workload.fill_value(key, field, &mut values, value);
             }
         };
-        match operation.kind {
-            OperationKind::Read | OperationKind::ReadModifyWrite => {
+        match operation.action {
+            Action::Read => {
                 commands.find_by_id(out, request_id, key, operation.projection);
             }
-            OperationKind::Scan => {
+            Action::Scan => {
                 let mut values = operation.values.clone();
                 let Some((index, field)) = workload.draw_index(&mut values) else {
                     let (count, projection) = (operation.count, operation.projection);
@@ -70,12 +74,12 @@ impl Encoder {
                 let fill = |value: &mut [u8]| workload.fill_value(key, field, &mut values, value);
                 commands.scan_index(out, request_id, index, operation.count, length, fill);
             }
-            OperationKind::Update => commands.update(out, request_id, key, fields),
-            OperationKind::Delete => commands.delete(out, request_id, key),
-            OperationKind::Insert if workload.access.upsert => {
+            Action::Update => commands.update(out, request_id, key, fields),
+            Action::Delete => commands.delete(out, request_id, key),
+            Action::Insert if workload.access.upsert => {
                 commands.replace_upsert(out, request_id, key, &mut fields);
             }
-            OperationKind::Insert | OperationKind::InsertBatch => {
+            Action::Insert | Action::InsertBatch | Action::Command { .. } => {
                 commands.insert(out, request_id, key, &mut fields);
             }
         }
@@ -106,9 +110,38 @@ impl Encoder {
         debug_assert_eq!(held, count, "a valid plan has batches that fit into a message");
     }
 
-    /// Appends the command for the next batch of a scan.
-    pub(crate) fn encode_get_more(&self, cursor_id: i64, request_id: i32, out: &mut Vec<u8>) {
-        self.workload.commands(false).get_more(out, request_id, cursor_id);
+    /// Appends the command for the next batch of the cursor of `operation`.
+    pub(crate) fn encode_get_more(
+        &self,
+        operation: &Operation,
+        cursor_id: i64,
+        request_id: i32,
+        out: &mut Vec<u8>,
+    ) {
+        let commands = match (&self.workload.own, operation.action) {
+            (Some(own), Action::Command { index, .. }) => own.cursor_commands(index),
+            _ => self.workload.commands(false),
+        };
+        commands.get_more(out, request_id, cursor_id);
+    }
+
+    /// The documents of `operation` with all batches of its cursor, if they are as many as the plan expects.
+    pub(crate) fn as_expected(&self, operation: &Operation, documents: u32) -> Outcome {
+        match (&self.workload.own, operation.action) {
+            (Some(own), Action::Command { index, .. }) => own.as_expected(index, documents),
+            _ => Ok(documents),
+        }
+    }
+
+    /// Why the number of documents was not as expected.
+    #[cold]
+    pub(crate) fn unexpected(&self, operation: &Operation, documents: u32) -> ErrorExample {
+        let own = self.workload.own.as_ref().zip(Some(operation.action));
+        let expected = match own {
+            Some((own, Action::Command { index, .. })) => own.expected_text(index),
+            _ => String::new(),
+        };
+        unexpected_example(documents, &expected)
     }
 
     fn write_key(&mut self, document: u64) {
@@ -121,15 +154,12 @@ impl Encoder {
         if !reply.ok {
             return Err(OperationError::refused(reply.code, reply.labels.overloaded));
         }
-        match operation.kind {
-            OperationKind::Read | OperationKind::ReadModifyWrite | OperationKind::Scan => {
-                self.read_outcome(operation, reply)
-            }
-            OperationKind::Update | OperationKind::Delete => write_outcome(reply, true),
-            OperationKind::Insert if self.workload.access.upsert => write_outcome(reply, false),
-            OperationKind::Insert | OperationKind::InsertBatch => {
-                self.insert_outcome(operation, reply)
-            }
+        match operation.action {
+            Action::Read | Action::Scan => self.read_outcome(operation, reply),
+            Action::Update | Action::Delete => write_outcome(reply, true),
+            Action::Insert if self.workload.access.upsert => write_outcome(reply, false),
+            Action::Insert | Action::InsertBatch => self.insert_outcome(operation, reply),
+            Action::Command { .. } => own_outcome(reply),
         }
     }
 
@@ -137,15 +167,14 @@ impl Encoder {
         let Some(cursor) = &reply.cursor else {
             return Err(OperationError::Protocol);
         };
-        if self.workload.data.integrity && operation.kind != OperationKind::Scan {
+        if self.workload.data.integrity && operation.action != Action::Scan {
             self.write_key(operation.document);
             for document in cursor.documents() {
                 self.workload.check(&self.key, document.as_bytes())?;
             }
         }
         // A scan after the last entry of an index finds nothing.
-        let may_be_empty =
-            || operation.kind == OperationKind::Scan && !self.workload.indexes.is_empty();
+        let may_be_empty = || operation.action == Action::Scan && !self.workload.indexes.is_empty();
         if cursor.count == 0 && !may_be_empty() {
             Err(OperationError::NotFound)
         } else {
@@ -167,6 +196,31 @@ impl Encoder {
         }
         write_outcome(reply, false)
     }
+}
+
+/// Example of an operation that returned or changed other numbers of documents than expected.
+pub(crate) fn unexpected_example(documents: u32, expected: &str) -> ErrorExample {
+    let text = format!("{documents} documents returned or changed, expected {expected}");
+    ErrorExample::new(None, "", &text)
+}
+
+/// Documents that a reply to an own command returns, or reports as changed.
+pub(crate) fn own_outcome(reply: &Reply<'_>) -> Outcome {
+    let written = write_outcome(reply, false)?;
+    if let Some(cursor) = &reply.cursor {
+        return Ok(cursor.count);
+    }
+    if written > 0 {
+        return Ok(written);
+    }
+    let document = reply.document().map_err(|_| OperationError::Protocol)?;
+    let part = |name: &str| document.find(name).ok().flatten()?.document().ok().flatten();
+    // A `findAndModify` reports its change, and a `distinct` returns an array.
+    if let Some(last) = part("lastErrorObject") {
+        let n = last.find("n").ok().flatten().and_then(|n| n.number().ok().flatten());
+        return Ok(n.and_then(|n| u32::try_from(n).ok()).unwrap_or(0));
+    }
+    Ok(part("values").map_or(0, |values| values.elements().count() as u32))
 }
 
 /// Number of failed inserts in the reply; `None` if any failed for another reason than an existing document.

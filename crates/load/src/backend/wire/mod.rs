@@ -13,13 +13,14 @@ use crate::connect::{Connected, Retries};
 use crate::core::Core;
 use crate::error::LoadError;
 use crate::generator::Generator;
-use crate::operation::{OperationError, OperationKind};
+use crate::operation::OperationError;
 use connection::{Connection, Read};
 use dyno_wire::command::Transaction;
 use dyno_wire::compress::Scratch;
 use dyno_wire::frame::{Frame, Opcode};
 use dyno_wire::reply::{Refusal, Reply};
 use encode::Encoder;
+pub(crate) use encode::{own_outcome, unexpected_example};
 use retry::{Again, ServerRetries};
 use std::io;
 use std::time::Duration;
@@ -35,7 +36,7 @@ struct Slot {
     attempts: u32,
     /// Request ID of the command that waits for a reply.
     awaits: Option<i32>,
-    /// Documents returned so far by the scan in flight.
+    /// Documents returned so far by the cursor in flight.
     scanned: u32,
     /// Retries that the server of the connection supports.
     server: ServerRetries,
@@ -190,8 +191,9 @@ impl Worker {
             return;
         };
         let slot = &mut self.slots[client];
-        let is_write = !operation.kind.begins_with_read();
-        let is_retryable = self.retries.writes && slot.server.takes_writes && is_write;
+        let is_write = !operation.action.reads();
+        let is_retryable =
+            self.retries.writes && slot.server.takes_writes && operation.action.writes_once();
         if is_write
             && !is_retryable
             && let Some(first) = self.clients.resent_after(client)
@@ -367,7 +369,8 @@ impl Worker {
             return self.handle_refusal(client, error, (reply, refusal), now_ns);
         }
         let slot = &mut self.slots[client];
-        if operation.kind == OperationKind::Scan {
+        let limit = operation.action.cursor_limit(operation.count);
+        if limit > 0 {
             match outcome {
                 // An empty batch is a failure only if it is the first one.
                 Err(OperationError::NotFound) if slot.scanned > 0 => outcome = Ok(0),
@@ -377,13 +380,18 @@ impl Worker {
                 slot.scanned += *count;
                 *count = slot.scanned;
                 let cursor_id = reply.cursor.as_ref().map_or(0, |cursor| cursor.id);
-                if cursor_id != 0 && slot.scanned < operation.count {
+                if cursor_id != 0 && slot.scanned < limit {
                     return self.get_more(client, cursor_id, now_ns);
                 }
             }
         }
-        if outcome.is_ok() {
+        if let Ok(documents) = outcome {
             slot.attempts = 0;
+            outcome = self.encoder.as_expected(operation, documents);
+            if let Err(error) = outcome {
+                let example = self.encoder.unexpected(operation, documents);
+                self.clients.note_example(client, error, now_ns, || example);
+            }
         }
         if self.clients.ended(client, outcome, now_ns) {
             self.perform(client);
@@ -437,25 +445,33 @@ impl Worker {
     /// Whether the command in flight of a client reads.
     fn reads(&self, client: usize) -> bool {
         let operation = self.clients.operation(client);
-        operation.is_some_and(|operation| operation.kind.begins_with_read())
+        operation.is_some_and(|operation| operation.action.reads())
+    }
+
+    /// Whether the server would recognize a second attempt at the command in flight of a client.
+    fn writes_once(&self, client: usize) -> bool {
+        let operation = self.clients.operation(client);
+        operation.is_some_and(|operation| operation.action.writes_once())
     }
 
     /// Whether the connection string allows sending a client's command in flight again.
     fn may_resend(&self, client: usize) -> bool {
         let slot = &self.slots[client];
         if self.reads(client) {
-            // The next batch of a scan is on the server that has its cursor.
+            // The next batch of a cursor is on the server that has its cursor.
             self.retries.reads && slot.scanned == 0
         } else {
-            self.retries.writes && slot.server.takes_writes
+            self.writes_once(client) && self.retries.writes && slot.server.takes_writes
         }
     }
 
-    /// Asks for the next batch of a scan.
+    /// Asks for the next batch of a cursor.
     fn get_more(&mut self, client: usize, cursor_id: i64, now_ns: u64) {
         self.request_id = next_request_id(self.request_id);
         self.out.clear();
-        self.encoder.encode_get_more(cursor_id, self.request_id, &mut self.out);
+        if let Some(operation) = self.clients.operation(client) {
+            self.encoder.encode_get_more(operation, cursor_id, self.request_id, &mut self.out);
+        }
         self.slots[client].awaits = Some(self.request_id);
         self.send(client, now_ns);
     }

@@ -22,6 +22,8 @@ const LABELLING_WIRE_VERSION: i32 = 9;
 pub(super) const SHUTDOWN: [i32; 2] = [91, 11_600];
 /// Codes of a server that is no longer primary.
 const NOT_PRIMARY: [i32; 5] = [189, 10_107, 11_602, 13_435, 13_436];
+/// Code of a server that wants the client to authenticate again, because a token has expired.
+const REAUTHENTICATE: i32 = 391;
 /// Codes of failures between servers, which also allow a second attempt.
 const NETWORK: [i32; 5] = [6, 7, 89, 262, 9001];
 /// Code of a read that allows a second attempt: `ReadConcernMajorityNotAvailableYet`.
@@ -68,6 +70,9 @@ pub(super) fn again(reply: &Reply<'_>, is_read: bool, server: ServerRetries) -> 
     if NOT_PRIMARY.contains(&code) || SHUTDOWN.contains(&code) {
         // A secondary that the connection string names directly stays a secondary.
         return server.was_primary.then_some(Again::Elsewhere);
+    }
+    if code == REAUTHENTICATE {
+        return Some(Again::Elsewhere);
     }
     if reply.labels.overloaded {
         return reply.labels.retryable.then_some(Again::Later);
@@ -135,6 +140,12 @@ mod tests {
         }
         assert_eq!(decide(&doc! { "ok": 0, "code": 134 }, WRITE, 8), None);
         assert_eq!(decide(&doc! { "ok": 0, "code": 2 }, READ, 21), None);
+    }
+
+    #[test]
+    fn expired_token_needs_a_new_connection() {
+        let expired = doc! { "ok": 0, "code": REAUTHENTICATE };
+        assert_eq!(decide(&expired, WRITE, 21), Some(Again::Elsewhere));
     }
 
     #[test]

@@ -114,6 +114,9 @@ fn encrypted_client_keys_are_decrypted_for_both_backends() {
     let encrypted = write("enc.pem", read("client.crt") + &encrypted);
     let old = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n";
     let old = write("old.pem", read("client.crt") + old);
+    // Stands for a certificate of version 1, which newer versions of `openssl` do not make.
+    let malformed = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".to_owned();
+    let malformed = write("malformed.pem", malformed + &read("client.key"));
     let uri = |file: &str, more: &str| {
         let authority = certificates.path("ca.pem");
         format!(
@@ -133,6 +136,7 @@ fn encrypted_client_keys_are_decrypted_for_both_backends() {
         (&old, PASSWORD, "openssl pkcs8"),
         (&certificates.path("client.crt"), PASSWORD, "client.key"),
         (&certificates.path("server.key"), "", "BEGIN CERTIFICATE"),
+        (&malformed, "", "version 3"),
     ] {
         let (target, _) = parse(&uri(file, more));
         let error = dyno_load::connect::Connector::new(&target, None).unwrap_err();
@@ -217,6 +221,39 @@ fn a_full_server_is_distinguished_from_one_with_tls() {
     assert!(*before > 0);
     let hint = error.hint().unwrap();
     assert!(hint.contains("maxIncomingConnections") && !hint.contains("tls=true"), "{hint}");
+}
+
+#[test]
+fn both_backends_log_in_with_plain_passwords_and_through_srv() {
+    let mechanisms = "authenticationMechanisms=SCRAM-SHA-1,SCRAM-SHA-256,PLAIN";
+    let Some(server) = mongod::start(&["--auth", "--setParameter", mechanisms]) else {
+        return;
+    };
+    let anonymous = connector(&format!("mongodb://127.0.0.1:{}/", server.port));
+    let user = doc! { "createUser": "a,b", "pwd": "ge:heim", "roles": ["root"] };
+    anonymous.control().unwrap().run("admin", user).unwrap();
+    let root = format!("a%2Cb:ge%3Aheim@127.0.0.1:{}", server.port);
+    let user = doc! { "createUser": "hosted", "pwd": "geheim", "roles": ["root"] };
+    connector(&format!("mongodb://{root}/")).control().unwrap().run("admin", user).unwrap();
+
+    let plain = format!("mongodb://{root}/?authMechanism=PLAIN&authSource=admin");
+    connector(&plain).connect().unwrap();
+    driver(&plain).unwrap();
+    let error = failure(&plain.replace("ge%3Aheim", "wrong"));
+    assert!(matches!(error, ConnectError::Credentials { .. }), "{error:?}");
+
+    // The TXT record names the user's database. Without it, the server looks in `db`.
+    let login = |texts| {
+        let uri = "mongodb+srv://hosted:geheim@db.0.0.1/db?tls=false&retryWrites=true&w=majority&appName=Cluster0";
+        let hosts = vec![("127.0.0.1", server.port)];
+        let (target, credentials) = super::look_up(uri, hosts, texts).unwrap();
+        let by_driver = DriverTarget::new(&target, credentials.as_ref()).map(drop);
+        let connector = dyno_load::connect::Connector::new(&target, credentials).unwrap();
+        (connector.connect().map(drop), by_driver)
+    };
+    assert!(matches!(login(vec!["authSource=admin"]), (Ok(()), Ok(()))));
+    let refused = login(vec![]);
+    assert!(matches!(refused, (Err(ConnectError::Credentials { .. }), Err(_))), "{refused:?}");
 }
 
 #[test]

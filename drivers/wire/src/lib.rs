@@ -1,5 +1,7 @@
 //! Producer and consumer of `dyno tail` on mongodyno's own wire protocol code: the lower bound. Threads, each with
 //! one command in flight. An insert without acknowledgement still waits for its answer.
+//!
+//! `dyno` is also this driver's program: it calls [`main`] if it is started as `dyno driver-wire`.
 
 #[path = "../../rust/src/common.rs"]
 mod common;
@@ -75,10 +77,13 @@ fn run(role: &str, arguments: &[String]) -> Result<i32, (i32, String)> {
     Ok(run.exit_code())
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// Executes `version`, `produce …` or `consume …` as `drivers/README.md` describes, and ends the process.
+pub fn main(arguments: &[String]) -> ! {
     match arguments.first().map_or("", String::as_str) {
-        "version" => version(),
+        "version" => {
+            version();
+            end(0)
+        }
         role @ ("produce" | "consume") => match run(role, &arguments[1..]) {
             Ok(code) => end(code),
             Err((code, message)) => fail(code, &message),
