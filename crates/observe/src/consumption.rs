@@ -173,9 +173,9 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
             (None, Ok(_), Some((first, last))) => {
                 Ok((process::more_switches(first, last), CountedBy::Threads))
             }
-            (None, Ok(_), None) => Err("the servers reported it only at one end of the \
-            phase"
-                .to_owned()),
+            (None, Ok(_), None) => {
+                Err("the servers reported it only at one end of the phase".to_owned())
+            }
             (None, Err(reason), _) => Err(reason.clone()),
         };
     let switches = known(Counted::ContextSwitches, switches, &mut unknown);

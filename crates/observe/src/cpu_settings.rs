@@ -70,10 +70,6 @@ pub(crate) fn smt(root: &Path) -> Reading<String> {
     line(root, &format!("{CPU}/smt/control"))
 }
 
-fn unsupported(reason: &str) -> Health {
-    Health::Unsupported { reason: reason.to_owned() }
-}
-
 /// Idle states of CPU 0, the lightest first.
 pub(crate) fn idle_states(root: &Path) -> Reading<Vec<IdleState>> {
     // The first state gives the reason if there are none.
@@ -98,7 +94,7 @@ pub(crate) fn nodes_per_socket(root: &Path) -> Reading<u64> {
     };
     let cpus = online_list(root)?;
     let sockets: Reading<BTreeSet<String>> = cpus.iter().map(socket).collect();
-    let uneven = || unsupported("the sockets have different numbers of nodes");
+    let uneven = || Health::unsupported("the sockets have different numbers of nodes");
     let nodes = line(root, &format!("{NODE}/online"))?;
     let nodes = members_of_list(&nodes).ok_or_else(uneven)?;
     // Nodes without CPUs are a different kind of memory.
@@ -113,10 +109,12 @@ pub(crate) fn nodes_per_socket(root: &Path) -> Reading<u64> {
 /// the register.
 pub(crate) fn prefetchers_off(root: &Path) -> Reading<Vec<String>> {
     if has_hypervisor(root) {
-        return Err(unsupported("a virtual machine does not show the registers of the CPU"));
+        return Err(Health::unsupported(
+            "a virtual machine does not show the registers of the CPU",
+        ));
     }
     if of_cpuinfo(root, "vendor_id").as_deref() != Some("GenuineIntel") {
-        return Err(unsupported("only Intel CPUs show it"));
+        return Err(Health::unsupported("only Intel CPUs show it"));
     }
     let mut bytes = [0; 8];
     let file = fs::File::open(root.join("dev/cpu/0/msr"));

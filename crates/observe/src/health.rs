@@ -32,6 +32,11 @@ impl Health {
         }
     }
 
+    /// This machine does not have it.
+    pub(crate) fn unsupported(reason: impl Into<String>) -> Health {
+        Health::Unsupported { reason: reason.into() }
+    }
+
     /// Health of a file whose content was not understood.
     pub(crate) fn not_understood(path: &Path, what: &str) -> Health {
         Health::Degraded { reason: format!("`{}` has no {what}", path.display()) }

@@ -75,7 +75,7 @@ fn found(files: Vec<PathBuf>, root: &Path) -> Reading<SettingFiles> {
         files_found.push(file);
     }
     let (Some(text), Some(file)) = (first, files_found.first()) else {
-        return Err(Health::Unsupported { reason: "no CPU has it".to_owned() });
+        return Err(Health::unsupported("no CPU has it"));
     };
     Ok(SettingFiles {
         choices: choices(&text, file, root),

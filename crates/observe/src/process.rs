@@ -1,12 +1,13 @@
 //! Resources that this process has used since it started.
 
 use crate::health::{Health, Reading};
-use crate::stat::ProcessStat;
+use crate::stat::{ProcessStat, cores};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::{SysconfVar, sysconf};
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 /// Prefix of the names of the load engine's worker threads.
 pub(crate) const WORKER: &str = "worker-";
@@ -39,6 +40,42 @@ pub fn usage_self() -> Usage {
 
 fn nanoseconds(time: TimeVal) -> u64 {
     u64::try_from(time.num_nanoseconds()).unwrap_or(0)
+}
+
+/// CPU time of processes since the machine started.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessTime {
+    /// Online CPUs.
+    pub cpus: usize,
+    all_s: f64,
+    /// The part of this process and of its children that have ended.
+    own_s: f64,
+    read: Instant,
+}
+
+impl ProcessTime {
+    /// Reads it now; `None` without `/proc`.
+    pub fn read() -> Option<ProcessTime> {
+        let of_children = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+        let of_this = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+        let own_ns = [of_children, of_this]
+            .map(|usage| nanoseconds(usage.user_time()) + nanoseconds(usage.system_time()));
+        let text = fs::read_to_string("/proc/stat").ok()?;
+        let ticks: Vec<u64> =
+            cores(&text).map(|(_, core)| core.user + core.nice + core.system).collect();
+        Some(ProcessTime {
+            cpus: ticks.len(),
+            all_s: ticks.iter().sum::<u64>() as f64 / ticks_per_s(),
+            own_s: own_ns.iter().sum::<u64>() as f64 * 1e-9,
+            read: Instant::now(),
+        })
+    }
+
+    /// CPUs that other processes used on average since an earlier reading.
+    pub fn of_others_since(&self, before: &ProcessTime) -> f64 {
+        let others_s = (self.all_s - before.all_s) - (self.own_s - before.own_s);
+        others_s.max(0.0) / (self.read - before.read).as_secs_f64()
+    }
 }
 
 /// Size of a page of memory.
@@ -93,6 +130,19 @@ mod tests {
             resident_bytes(root.path(), "self", 4096),
             Err(Health::Unsupported { .. })
         ));
+    }
+
+    #[test]
+    fn time_of_others_excludes_own_time() {
+        let read = Instant::now();
+        let before = ProcessTime { cpus: 2, all_s: 100.0, own_s: 10.0, read };
+        let later = read + std::time::Duration::from_secs(2);
+        let after = ProcessTime { cpus: 2, all_s: 106.0, own_s: 13.0, read: later };
+        assert_eq!(after.of_others_since(&before), 1.5);
+        // Coarse ticks may make it negative.
+        let idle = ProcessTime { all_s: 102.9, ..after };
+        assert_eq!(idle.of_others_since(&before), 0.0);
+        assert!(ProcessTime::read().is_some_and(|now| now.cpus > 0 && now.all_s >= now.own_s));
     }
 
     #[test]

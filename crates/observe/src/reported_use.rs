@@ -57,6 +57,17 @@ pub struct UnknownDisk {
     pub disks: Vec<(String, f64)>,
 }
 
+/// CPU time of some of the servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartialCpu {
+    /// Names of the servers that did not report it for the whole phase.
+    pub missing: Vec<String>,
+    /// Number of the other servers.
+    pub observed: usize,
+    /// CPUs that these used.
+    pub cpus: f64,
+}
+
 impl Watched<'_> {
     /// The CPU time of the servers' processes, machine by machine. Empty unless all servers
     /// reported their CPU time and number of CPUs: a sum without one of them would be misleading.
@@ -78,6 +89,22 @@ impl Watched<'_> {
                 time.used(ResourceKind::ServerCpu, cpus as u64, busy_s, reported)
             })
             .collect()
+    }
+
+    /// The CPU time of the servers that reported it, if some did and others did not.
+    pub fn partial_server_cpu(&self, time: PhaseTime) -> Option<PartialCpu> {
+        let (mut missing, mut busy_s) = (Vec::new(), Vec::new());
+        for source in self.of_kind(SourceKind::Server) {
+            match self.process(source, time) {
+                Some((one_s, _)) => busy_s.push(one_s),
+                None => missing.push(source.name.clone()),
+            }
+        }
+        (!busy_s.is_empty() && !missing.is_empty()).then(|| PartialCpu {
+            missing,
+            observed: busy_s.len(),
+            cpus: busy_s.iter().sum::<f64>() / (time.end_s - time.start_s),
+        })
     }
 
     /// CPUs and disks of the servers' machines, as reported by exporters there. If a machine has

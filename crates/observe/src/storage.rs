@@ -5,6 +5,7 @@ pub(crate) mod devices;
 use crate::health::{Health, Reading};
 use crate::host::{line, selected, text};
 use dyno_record::model::StorageRecord;
+use dyno_record::mounts::unescaped;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -132,12 +133,12 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(2);
     let device_number = before.next()?.to_owned();
-    let part = PathBuf::from(unescape(before.next()?));
-    let mount_point = PathBuf::from(unescape(before.next()?));
+    let part = PathBuf::from(unescaped(before.next()?));
+    let mount_point = PathBuf::from(unescaped(before.next()?));
     let own_options = before.next()?;
     let mut after = after.split(' ');
     let filesystem = after.next()?.to_owned();
-    let source = unescape(after.next()?);
+    let source = unescaped(after.next()?);
     let mut options: Vec<&str> = Vec::new();
     for option in own_options.split(',').chain(after.next()?.split(',')) {
         if !options.contains(&option) {
@@ -145,29 +146,6 @@ fn parse_mount(line: &str) -> Option<Mount> {
         }
     }
     Some(Mount { device_number, part, mount_point, options: options.join(","), filesystem, source })
-}
-
-/// Undoes the escaping of blanks and backslashes as three octal digits.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let digits = tail.get(..3).filter(|_| *first == b'\\');
-        let code = digits
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The folder with the queue settings of the device. A partition has its disk's settings.
@@ -305,7 +283,7 @@ mod tests {
                 .chars()
                 .map(|c| if c.is_ascii_lowercase() { c.to_string() } else { format!("\\{:03o}", c as u32) })
                 .collect();
-            prop_assert_eq!(unescape(&escaped), name);
+            prop_assert_eq!(unescaped(&escaped), name);
         }
     }
 }

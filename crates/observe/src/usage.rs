@@ -39,6 +39,8 @@ type Counter = fn(&Counters) -> Option<f64>;
 pub struct UsageSampler {
     root: PathBuf,
     servers: Vec<u32>,
+    /// CPU time of each server's process as of its last reading.
+    server_ticks: Vec<Option<u64>>,
     disks: DiskSampler,
     ticks_per_s: f64,
     /// Largest number of worker threads seen at once.
@@ -56,6 +58,7 @@ impl UsageSampler {
         UsageSampler {
             root: root.to_owned(),
             servers: servers.to_vec(),
+            server_ticks: vec![None; servers.len()],
             disks: DiskSampler::new(root, data_folders),
             ticks_per_s: ticks_per_s(),
             workers: 0,
@@ -140,19 +143,21 @@ impl UsageSampler {
         busy_between(&readings, SAMPLING_S, start_s, end_s)
     }
 
-    fn server_cpu_s(&self) -> Option<f64> {
-        if self.servers.is_empty() {
-            return None;
+    /// CPU time of all servers. A member that has ended keeps its last value while others run.
+    fn server_cpu_s(&mut self) -> Option<f64> {
+        let root = &self.root;
+        let mut is_running = false;
+        for (process, known) in self.servers.iter().zip(&mut self.server_ticks) {
+            let text = std::fs::read_to_string(root.join(format!("proc/{process}/stat"))).ok();
+            let stat = text.as_deref().and_then(ProcessStat::parse);
+            let ticks = stat.map(|stat| stat.user_ticks + stat.system_ticks);
+            // Fewer ticks belong to a later process with the same number.
+            let ticks = ticks.filter(|ticks| Some(*ticks) >= *known);
+            is_running |= ticks.is_some();
+            *known = ticks.or(*known);
         }
-        let ticks: Option<u64> = self
-            .servers
-            .iter()
-            .map(|process| {
-                let stat = ProcessStat::parse(&self.read(&format!("proc/{process}/stat"))?)?;
-                Some(stat.user_ticks + stat.system_ticks)
-            })
-            .sum();
-        Some(ticks? as f64 / self.ticks_per_s)
+        let ticks: Option<u64> = self.server_ticks.iter().copied().sum();
+        ticks.filter(|_| is_running).map(|ticks| ticks as f64 / self.ticks_per_s)
     }
 
     fn host_cpu_s(&self) -> Option<f64> {
@@ -330,6 +335,31 @@ mod tests {
         assert_eq!(of(ResourceKind::HostCpu), Some((2, 5.0, 4.0)));
         assert_eq!(of(ResourceKind::Disk), None);
         assert_eq!(of(ResourceKind::ClientCpuWait), None);
+    }
+
+    #[test]
+    fn member_that_ended_keeps_its_cpu_time() {
+        let (root, _) = fixture();
+        let folder = |process: u32| root.path().join(format!("proc/{process}"));
+        std::fs::create_dir_all(folder(8)).expect("it is new");
+        std::fs::copy(folder(7).join("status"), folder(8).join("status")).expect("it is new");
+        let set = |process: u32, ticks: u64| {
+            let stat = format!("{process} (x) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 9");
+            std::fs::write(folder(process).join("stat"), stat).expect("there is room");
+        };
+        let mut sampler = UsageSampler::new(root.path(), &[7, 8], &[]);
+        for (at_s, first, second) in [(0.0, 0, Some(0)), (1.0, 100, Some(200)), (2.0, 300, None)] {
+            set(7, first);
+            match second {
+                Some(ticks) => set(8, ticks),
+                None => std::fs::remove_dir_all(folder(8)).expect("it was there"),
+            }
+            sampler.sample(at_s);
+        }
+        let uses = sampler.between(PhaseKind::Measure, 0.0, 2.0);
+        let server = uses.iter().find(|one| one.resource == ResourceKind::ServerCpu);
+        let busy_s = server.expect("a member runs").busy_s;
+        assert!((busy_s - 500.0 / ticks_per_s()).abs() < 1e-9, "{busy_s}");
     }
 
     #[test]

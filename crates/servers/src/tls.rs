@@ -105,7 +105,7 @@ impl Authority {
     /// [`ServerError::Certificate`] if the system does not provide enough random numbers for a key.
     pub fn new() -> Result<Authority, ServerError> {
         let made = CertificateParams::new(Vec::new()).and_then(|mut parameters| {
-            parameters.distinguished_name = named("dyno authority");
+            parameters.distinguished_name = named("dyno authority", ORGANIZATION);
             parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
             CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)
@@ -132,7 +132,7 @@ impl Authority {
             }
         }
         let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(all, "dyno server", &usages)
+        self.sign(all, "dyno server", ORGANIZATION, &usages)
     }
 
     /// Creates an identity of clients.
@@ -141,18 +141,20 @@ impl Authority {
     /// [`ServerError::Certificate`], as for [`new`](Authority::new).
     pub fn sign_client(&self) -> Result<Identity, ServerError> {
         let usages = [ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(Vec::new(), "dyno client", &usages)
+        // Of another organization, so that `mongod` does not take clients for members.
+        self.sign(Vec::new(), "dyno client", "dyno clients", &usages)
     }
 
     fn sign(
         &self,
         names: Vec<String>,
         subject: &str,
+        organization: &str,
         usages: &[ExtendedKeyUsagePurpose],
     ) -> Result<Identity, ServerError> {
         let signed = KeyPair::generate().and_then(|key| {
             let mut parameters = CertificateParams::new(names)?;
-            parameters.distinguished_name = named(subject);
+            parameters.distinguished_name = named(subject, organization);
             parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             parameters.extended_key_usages = usages.to_vec();
             let certificate = parameters.signed_by(&key, &self.0)?;
@@ -180,10 +182,12 @@ fn failed(path: &Path, source: io::Error) -> ServerError {
     ServerError::Tls { path: path.to_owned(), source }
 }
 
-/// Name with an organization that is the same for all members, because `mongod` compares it.
-fn named(common_name: &str) -> DistinguishedName {
+/// The same for all members, because `mongod` compares it.
+const ORGANIZATION: &str = "mongodyno";
+
+fn named(common_name: &str, organization: &str) -> DistinguishedName {
     let mut name = DistinguishedName::new();
-    name.push(DnType::OrganizationName, "mongodyno");
+    name.push(DnType::OrganizationName, organization);
     name.push(DnType::CommonName, common_name);
     name
 }

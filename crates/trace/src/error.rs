@@ -66,6 +66,11 @@ pub enum TraceError {
 }
 
 impl TraceError {
+    /// The kernel refused something, for this reason.
+    pub fn refused(what: impl Into<String>, reason: impl ToString) -> TraceError {
+        TraceError::Refused { what: what.into(), reason: reason.to_string() }
+    }
+
     /// How to solve the problem; `None` if the message already says it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {

@@ -130,7 +130,8 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
         .with_change(Some(by_hand("stop the other processes, or wait until they end")))
 }
 
-fn level_of(ratio: f64) -> Level {
+/// How much others may use of the machine, as a share of its CPUs.
+pub fn level_of(ratio: f64) -> Level {
     match ratio {
         _ if ratio > LOAD_FAIL_RATIO => Level::Fail,
         _ if ratio > LOAD_WARN_RATIO => Level::Warn,

@@ -119,88 +119,134 @@ pub struct RoundTrip {
     pub p99_us: f64,
 }
 
-/// All readings. `Err` holds the reason for a missing reading.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
-    pub subject: Subject,
+/// Declares the facts, each with its reading. The readings share the variables of the block.
+macro_rules! facts {
+    (
+        |$root:ident, $subject:ident| { $($shared:tt)* }
+        $($(#[$meaning:meta])* $field:ident: $type:ty = $reading:expr,)*
+    ) => {
+        /// All readings. `Err` holds the reason for a missing reading.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Facts {
+            pub subject: Subject,
+            $($(#[$meaning])* pub $field: $type,)*
+        }
+
+        /// Reads everything. Takes about a millisecond plus the time to watch.
+        pub fn observe($root: &Path, $subject: &Subject) -> Facts {
+            $($shared)*
+            Facts { subject: $subject.clone(), $($field: $reading,)* }
+        }
+    };
+}
+
+facts! {
+    |root, subject| {
+        let server = subject.server.as_ref();
+        let pid = server.filter(|server| server.local).and_then(|server| server.pid);
+        let address = server.and_then(|server| server.address);
+        let of_server = |name: &str| {
+            pid.map(|pid| format!("proc/{pid}/{name}"))
+                .ok_or_else(|| Health::unsupported("the server's process is unknown"))
+        };
+        let data_dir = subject.data_dir.as_deref();
+        let data_dir = data_dir.ok_or_else(|| Health::unsupported("no data folder was named"));
+        let address = address.ok_or_else(|| Health::unsupported("the server's address is unknown"));
+        let own = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        let own_processes: Vec<u32> = [Some(std::process::id()), pid]
+            .into_iter()
+            .flatten()
+            .chain(subject.own.iter().copied())
+            .collect();
+        let thp = "sys/kernel/mm/transparent_hugepage";
+    }
     /// Mode of transparent huge pages.
-    pub huge_pages: Reading<String>,
+    huge_pages: Reading<String> = host::transparent_hugepages(root),
     /// `defrag` setting of transparent huge pages.
-    pub huge_pages_defrag: Reading<String>,
+    huge_pages_defrag: Reading<String> = host::selected_in(root, &format!("{thp}/defrag")),
     /// `khugepaged/max_ptes_none`, 0 to 511.
-    pub huge_pages_padding: Reading<u64>,
+    huge_pages_padding: Reading<u64> =
+        host::number(root, &format!("{thp}/khugepaged/max_ptes_none")),
     /// Huge pages of our own process.
-    pub own_huge_pages: Reading<OwnHugePages>,
+    own_huge_pages: Reading<OwnHugePages> = processes::own_huge_pages(root),
     /// Whether the server's process may have huge pages.
-    pub server_huge_pages_allowed: Reading<bool>,
+    server_huge_pages_allowed: Reading<bool> =
+        of_server("status").and_then(|path| processes::huge_pages_allowed(root, &path)),
     /// `vm.swappiness`.
-    pub swappiness: Reading<u64>,
-    pub swap_bytes: Reading<u64>,
+    swappiness: Reading<u64> = host::number(root, "proc/sys/vm/swappiness"),
+    swap_bytes: Reading<u64> = host::swap_bytes(root),
     /// `vm.zone_reclaim_mode`.
-    pub zone_reclaim_mode: Reading<u64>,
+    zone_reclaim_mode: Reading<u64> = host::number(root, "proc/sys/vm/zone_reclaim_mode"),
     /// `kernel.numa_balancing`.
-    pub numa_balancing: Reading<u64>,
+    numa_balancing: Reading<u64> = host::number(root, "proc/sys/kernel/numa_balancing"),
     /// NUMA nodes online.
-    pub numa_nodes: Reading<u64>,
+    numa_nodes: Reading<u64> = host::numa_nodes(root),
     /// How the server's memory is spread.
-    pub server_policy: Reading<MemoryPolicy>,
+    server_policy: Reading<MemoryPolicy> =
+        of_server("numa_maps").and_then(|path| processes::policy(root, &path)),
     /// `vm.max_map_count`.
-    pub max_map_count: Reading<u64>,
-    pub memory_bytes: Reading<u64>,
+    max_map_count: Reading<u64> = host::number(root, "proc/sys/vm/max_map_count"),
+    memory_bytes: Reading<u64> = host::memory_bytes(root),
     /// Memory limit of the server's control group, or of ours without a server; `None` without a
     /// limit.
-    pub memory_limit_bytes: Reading<Option<u64>>,
+    memory_limit_bytes: Reading<Option<u64>> =
+        memory_limit(root, &root.join(format!("proc/{own}"))),
     /// Storage of the data folder.
-    pub storage: Reading<StorageRecord>,
+    storage: Reading<StorageRecord> =
+        data_dir.clone().and_then(|folder| storage::storage(root, folder)),
     /// Mount point of the data folder's file system.
-    pub mount_point: Reading<PathBuf>,
+    mount_point: Reading<PathBuf> =
+        data_dir.clone().and_then(|folder| storage::mount_point(root, folder)),
     /// Folder with the queue settings of the device.
-    pub queue: Reading<PathBuf>,
+    queue: Reading<PathBuf> = data_dir.and_then(|folder| storage::queue(root, folder)),
     /// Frequency governor of each CPU online.
-    pub governors: Reading<BTreeMap<u64, String>>,
+    governors: Reading<BTreeMap<u64, String>> = host::governors(root),
     /// Whether frequencies above the nominal one are allowed, and the file that says so.
-    pub turbo: Reading<(bool, &'static str)>,
+    turbo: Reading<(bool, &'static str)> = host::turbo(root),
     /// Idle states of CPU 0.
-    pub idle_states: Reading<Vec<IdleState>>,
+    idle_states: Reading<Vec<IdleState>> = cpu_settings::idle_states(root),
     /// Energy preference of CPU 0 as a word, or its energy bias as a number.
-    pub energy_bias: Reading<String>,
+    energy_bias: Reading<String> = cpu_settings::energy_bias(root),
     /// `smt/control`.
-    pub smt: Reading<String>,
+    smt: Reading<String> = cpu_settings::smt(root),
     /// NUMA nodes with CPUs for each socket.
-    pub nodes_per_socket: Reading<u64>,
+    nodes_per_socket: Reading<u64> = cpu_settings::nodes_per_socket(root),
     /// Hardware prefetchers that are off.
-    pub prefetchers_off: Reading<Vec<String>>,
+    prefetchers_off: Reading<Vec<String>> = cpu_settings::prefetchers_off(root),
     /// Clock source in use.
-    pub clock_source: Reading<String>,
+    clock_source: Reading<String> = host::clock_source(root),
     /// Clock sources to choose from.
-    pub clock_sources: Reading<Vec<String>>,
+    clock_sources: Reading<Vec<String>> = host::clock_sources(root),
     /// Median cost of reading the clock.
-    pub clock_read_ns: f64,
+    clock_read_ns: f64 = clock::read_cost_ns(),
     /// Limits of the server's process; without one, our own limits, which a server started by us
     /// inherits.
-    pub limits: Reading<Limits>,
+    limits: Reading<Limits> = processes::limits(root, &format!("proc/{own}/limits")),
     /// Whether `limits` belong to the server.
-    pub limits_of_server: bool,
+    limits_of_server: bool = pid.is_some(),
     /// One-minute load average.
-    pub load_average: Reading<f64>,
+    load_average: Reading<f64> = host::load_average(root),
     /// CPUs online.
-    pub cpus: Reading<u64>,
+    cpus: Reading<u64> = host::cpus_online(root),
     /// Share of the last ten seconds in which some task waited for a CPU, in percent.
-    pub cpu_pressure_percent: Reading<f64>,
+    cpu_pressure_percent: Reading<f64> = host::cpu_pressure_percent(root),
     /// Other processes that used CPU while we watched, the busiest first.
-    pub busy: Reading<Vec<BusyProcess>>,
+    busy: Reading<Vec<BusyProcess>> = processes::busy(root, subject.watch, &own_processes),
     /// CPUs that this process may use.
-    pub client_cpus: Reading<Vec<u64>>,
+    client_cpus: Reading<Vec<u64>> = processes::cpus(root, "proc/self/status"),
     /// CPUs that the server may use.
-    pub server_cpus: Reading<Vec<u64>>,
+    server_cpus: Reading<Vec<u64>> =
+        of_server("status").and_then(|path| processes::cpus(root, &path)),
     /// Addresses on which the server's port is open.
-    pub listening: Reading<Vec<IpAddr>>,
+    listening: Reading<Vec<IpAddr>> =
+        address.clone().and_then(|at| network::listening(root, at.port())),
     /// Name of the process that holds the port.
-    pub listener: Reading<String>,
+    listener: Reading<String> =
+        address.clone().and_then(|at| network::holder(root, at.port())).map(|holder| holder.name),
     /// Network route to the server.
-    pub route: Reading<Route>,
+    route: Reading<Route> = address.and_then(|at| network::route(root, at.ip())),
     /// Release of the kernel, such as `6.1.0-13-amd64`.
-    pub kernel: Reading<String>,
+    kernel: Reading<String> = host::kernel(root),
 }
 
 impl Facts {
@@ -210,75 +256,4 @@ impl Facts {
         let folder = self.subject.data_dir.as_deref()?;
         Some(crate::storage::nearest_existing(folder))
     }
-}
-
-/// Reads everything. Takes about a millisecond plus the time to watch.
-pub fn observe(root: &Path, subject: &Subject) -> Facts {
-    let server = subject.server.as_ref();
-    let pid = server.filter(|server| server.local).and_then(|server| server.pid);
-    let address = server.and_then(|server| server.address);
-    let of_server = |name: &str| {
-        pid.map(|pid| format!("proc/{pid}/{name}"))
-            .ok_or_else(|| absent("the server's process is unknown"))
-    };
-    let data_dir = subject.data_dir.as_deref();
-    let data_dir = data_dir.ok_or_else(|| absent("no data folder was named"));
-    let address = address.ok_or_else(|| absent("the server's address is unknown"));
-    let own = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-    let own_processes: Vec<u32> = [Some(std::process::id()), pid]
-        .into_iter()
-        .flatten()
-        .chain(subject.own.iter().copied())
-        .collect();
-    let thp = "sys/kernel/mm/transparent_hugepage";
-    Facts {
-        subject: subject.clone(),
-        huge_pages: host::transparent_hugepages(root),
-        huge_pages_defrag: host::selected_in(root, &format!("{thp}/defrag")),
-        huge_pages_padding: host::number(root, &format!("{thp}/khugepaged/max_ptes_none")),
-        own_huge_pages: processes::own_huge_pages(root),
-        server_huge_pages_allowed: of_server("status")
-            .and_then(|path| processes::huge_pages_allowed(root, &path)),
-        swappiness: host::number(root, "proc/sys/vm/swappiness"),
-        swap_bytes: host::swap_bytes(root),
-        zone_reclaim_mode: host::number(root, "proc/sys/vm/zone_reclaim_mode"),
-        numa_balancing: host::number(root, "proc/sys/kernel/numa_balancing"),
-        numa_nodes: host::numa_nodes(root),
-        server_policy: of_server("numa_maps").and_then(|path| processes::policy(root, &path)),
-        max_map_count: host::number(root, "proc/sys/vm/max_map_count"),
-        memory_bytes: host::memory_bytes(root),
-        memory_limit_bytes: memory_limit(root, &root.join(format!("proc/{own}"))),
-        storage: data_dir.clone().and_then(|folder| storage::storage(root, folder)),
-        mount_point: data_dir.clone().and_then(|folder| storage::mount_point(root, folder)),
-        queue: data_dir.and_then(|folder| storage::queue(root, folder)),
-        governors: host::governors(root),
-        turbo: host::turbo(root),
-        idle_states: cpu_settings::idle_states(root),
-        energy_bias: cpu_settings::energy_bias(root),
-        smt: cpu_settings::smt(root),
-        nodes_per_socket: cpu_settings::nodes_per_socket(root),
-        prefetchers_off: cpu_settings::prefetchers_off(root),
-        clock_source: host::clock_source(root),
-        clock_sources: host::clock_sources(root),
-        clock_read_ns: clock::read_cost_ns(),
-        limits: processes::limits(root, &format!("proc/{own}/limits")),
-        limits_of_server: pid.is_some(),
-        load_average: host::load_average(root),
-        cpus: host::cpus_online(root),
-        cpu_pressure_percent: host::cpu_pressure_percent(root),
-        busy: processes::busy(root, subject.watch, &own_processes),
-        client_cpus: processes::cpus(root, "proc/self/status"),
-        server_cpus: of_server("status").and_then(|path| processes::cpus(root, &path)),
-        listening: address.clone().and_then(|at| network::listening(root, at.port())),
-        listener: address
-            .clone()
-            .and_then(|at| network::holder(root, at.port()))
-            .map(|holder| holder.name),
-        route: address.and_then(|at| network::route(root, at.ip())),
-        kernel: host::kernel(root),
-    }
-}
-
-fn absent(reason: &str) -> Health {
-    Health::Unsupported { reason: reason.to_owned() }
 }

@@ -20,6 +20,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+pub use cpu::level_of as level_of_other_load;
 pub use facts::{Facts, OpenServer, Product, RoundTrip, ServerFacts, Subject, WATCH, observe};
 
 use dyno_record::verdict::{CheckName, Level, Verdict};

@@ -41,9 +41,8 @@ struct Listener {
 pub fn listening(root: &Path, port: u16) -> Reading<Vec<IpAddr>> {
     let found = listeners(root, port)?;
     if found.is_empty() {
-        return Err(Health::Unsupported {
-            reason: format!("nothing listens on port {port} of this machine"),
-        });
+        let reason = format!("nothing listens on port {port} of this machine");
+        return Err(Health::Unsupported { reason });
     }
     Ok(found.into_iter().map(|listener| listener.address.ip()).collect())
 }
@@ -116,9 +115,8 @@ pub fn holder(root: &Path, port: u16) -> Reading<Holder> {
         .iter()
         .map(|listener| format!("socket:[{}]", listener.inode))
         .collect();
-    let nobody = || Health::Unsupported {
-        reason: format!("no process that can be inspected listens on port {port}"),
-    };
+    let reason = format!("no process that can be inspected listens on port {port}");
+    let nobody = || Health::unsupported(&reason);
     if inodes.is_empty() {
         return Err(nobody());
     }
@@ -152,11 +150,9 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
         Some(Relay::Container) => "a container",
         Some(Relay::Tunnel) => "another address",
     };
-    Err(Health::Unsupported {
-        reason: format!(
-            "port {port} belongs to `{name}`, which forwards connections to {where_to}"
-        ),
-    })
+    let reason =
+        format!("port {port} belongs to `{name}`, which forwards connections to {where_to}");
+    Err(Health::Unsupported { reason })
 }
 
 /// Addresses on which a process of this machine waits for connections.
@@ -229,7 +225,7 @@ pub(super) fn route(root: &Path, address: IpAddr) -> Reading<Route> {
         return Ok(Route { interface: "lo".to_owned(), kind: RouteKind::Loopback });
     }
     let IpAddr::V4(address) = address else {
-        return Err(Health::Unsupported { reason: "IPv6 routes are not read".to_owned() });
+        return Err(Health::unsupported("IPv6 routes are not read"));
     };
     let path = "proc/net/route";
     let table = text(root, path)?;

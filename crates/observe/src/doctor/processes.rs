@@ -135,7 +135,7 @@ const BUSY_RATIO: f64 = 0.02;
 /// Measures the CPU time of all processes except `own`.
 pub(super) fn busy(root: &Path, watch: Duration, own: &[u32]) -> Reading<Vec<BusyProcess>> {
     if watch.is_zero() {
-        return Err(Health::Unsupported { reason: "processes were not watched".to_owned() });
+        return Err(Health::unsupported("processes were not watched"));
     }
     let before = cpu_ticks(root)?;
     let start = Instant::now();

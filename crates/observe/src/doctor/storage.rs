@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::finding::{Finding, by_hand, judged, shell_word, write_action};
-use crate::health::Reading;
+use crate::health::{Health, Reading};
 use dyno_record::model::StorageRecord;
 use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Action, Change, Level};
@@ -16,9 +16,7 @@ pub(super) fn readahead(facts: &Facts) -> Finding {
     let reading = facts.storage.as_ref().map_err(Clone::clone).and_then(|storage| {
         storage.readahead_bytes.ok_or_else(|| match &facts.queue {
             Err(health) => health.clone(),
-            Ok(_) => crate::health::Health::Unsupported {
-                reason: "the device does not report it".to_owned(),
-            },
+            Ok(_) => Health::unsupported("the device does not report it"),
         })
     });
     judged(&reading, "8 to 32 sectors (4 KiB to 16 KiB)", why, |size| {
@@ -135,7 +133,5 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
 /// A part of the storage's record, or the reason why it is missing.
 fn named<T>(facts: &Facts, part: impl FnOnce(&StorageRecord) -> Option<T>) -> Reading<T> {
     let storage = facts.storage.as_ref().map_err(Clone::clone)?;
-    part(storage).ok_or_else(|| crate::health::Health::Unsupported {
-        reason: "the file system does not report it".to_owned(),
-    })
+    part(storage).ok_or_else(|| Health::unsupported("the file system does not report it"))
 }

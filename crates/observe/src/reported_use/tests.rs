@@ -170,6 +170,9 @@ fn servers_share_the_cpus_of_their_machine() {
     let silent = [tables[0].clone(), tables[1].clone(), table("member-2", &[])];
     let watched = Watched { sources: &sources, tables: &silent };
     assert_eq!(watched.server_cpu(TIME), []);
+    let partial = watched.partial_server_cpu(TIME).expect("two report it");
+    assert_eq!((partial.missing, partial.observed), (vec!["member-2".to_owned()], 2));
+    assert!((partial.cpus - 9.0 / 6.0).abs() < 1e-9, "{}", partial.cpus);
 }
 
 #[test]

@@ -11,15 +11,15 @@ mod data;
 mod disk;
 mod file;
 mod hierarchy;
-mod memory;
+pub(super) mod memory;
 mod network;
-mod paging;
+pub(super) mod paging;
 mod part;
 mod present;
 mod pressure;
 mod process;
 mod sensors;
-mod tcp;
+pub(super) mod tcp;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -58,7 +58,8 @@ pub struct HostSubject {
 /// network and the machine's CPUs and disks.
 pub struct Host {
     description: Description,
-    parts: Vec<Box<dyn Part>>,
+    /// Parts by their names among the missing ones.
+    parts: Vec<(&'static str, Box<dyn Part>)>,
     unknown_folder: Option<Health>,
 }
 
@@ -68,23 +69,20 @@ impl Host {
     pub fn new(root: &Path, subject: HostSubject) -> Host {
         // Sensors come last: reading them can take long, and the other parts should be close to the
         // reading's time.
-        let parts: Vec<Box<dyn Part>> = vec![
-            Box::new(cpu::Cpus::new(root)),
-            Box::new(pressure::Pressure::new(root)),
-            Box::new(disk::Disks::new(root, subject.data_folders)),
-            Box::new(network::Network::new(root)),
-            Box::new(tcp::Tcp::new(root)),
-            Box::new(process::Processes::new(
-                root,
-                subject.processes,
-                &subject.ports,
-                subject.unknown_process,
-            )),
-            Box::new(memory::Memory::new(root)),
-            Box::new(paging::Paging::new(root)),
-            Box::new(activity::LoadAverage::new(root)),
-            Box::new(sensors::Frequency::new(root)),
-            Box::new(sensors::Temperature::new(root)),
+        let (processes, ports) = (subject.processes, &subject.ports);
+        let processes = process::Processes::new(root, processes, ports, subject.unknown_process);
+        let parts: Vec<(&str, Box<dyn Part>)> = vec![
+            ("cpu", Box::new(cpu::Cpus::new(root))),
+            ("pressure", Box::new(pressure::Pressure::new(root))),
+            ("disk", Box::new(disk::Disks::new(root, subject.data_folders))),
+            ("network", Box::new(network::Network::new(root))),
+            ("tcp", Box::new(tcp::Tcp::new(root))),
+            ("process", Box::new(processes)),
+            ("memory", Box::new(memory::Memory::new(root))),
+            ("paging", Box::new(paging::Paging::new(root))),
+            ("load_average", Box::new(activity::LoadAverage::new(root))),
+            ("frequency", Box::new(sensors::Frequency::new(root))),
+            ("temperature", Box::new(sensors::Temperature::new(root))),
         ];
         Host {
             description: Description {
@@ -109,9 +107,9 @@ impl Source for Host {
         if let Some(health) = &self.unknown_folder {
             reported.miss("storage", health.clone());
         }
-        for part in &mut self.parts {
+        for (name, part) in &mut self.parts {
             if let Err(health) = part.read(at_s, &mut reported) {
-                reported.miss(part.name(), health);
+                reported.miss(name, health);
             }
         }
         if reported.values.is_empty() {

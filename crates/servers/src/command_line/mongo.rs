@@ -1,7 +1,7 @@
 //! Arguments that only `mongod` and `mongos` have, and settings that a version or edition refuses.
 //! Versions 4.4 to 8.x.
 
-use super::{CommandLine, Launch, refuse};
+use super::{CommandLine, Launch};
 use crate::address;
 use crate::settings::ServerRole;
 use crate::version::{Program, major_minor};
@@ -36,11 +36,11 @@ pub(super) fn check(options: &ServerOptions) -> Result<(), ServerError> {
     {
         let known = JOURNAL_COMPRESSORS.join(", ");
         let reason = format!("supported values are {known}");
-        return Err(refuse(options, "server.journal_compressor", name, reason));
+        return Err(options.kind.refuses("server.journal_compressor", name, reason));
     }
     if let Some(name) = plan.parameters.keys().find(|name| !is_word(name)) {
         let reason = "the name of a parameter consists of letters, digits, `_` and `.`";
-        return Err(refuse(options, "server.parameters", name, reason));
+        return Err(options.kind.refuses("server.parameters", name, reason));
     }
     check_memory_engine(options)
 }
@@ -56,8 +56,7 @@ fn check_commit_interval(options: &ServerOptions) -> Result<(), ServerError> {
     };
     let milliseconds = interval.0.as_millis();
     if !(1..=500).contains(&milliseconds) || interval.0.subsec_nanos() % 1_000_000 != 0 {
-        return Err(refuse(
-            options,
+        return Err(options.kind.refuses(
             "server.journal_commit_interval",
             format!("{} s", interval.0.as_secs_f64()),
             "it must be 1 ms to 500 ms in whole milliseconds",
@@ -82,8 +81,7 @@ fn check_memory_engine(options: &ServerOptions) -> Result<(), ServerError> {
         ),
     ];
     match on_disk.into_iter().find(|(_, value)| value.is_some()) {
-        Some((setting, value)) => Err(refuse(
-            options,
+        Some((setting, value)) => Err(options.kind.refuses(
             setting,
             value.unwrap_or_default(),
             "the in-memory engine writes no files",
@@ -129,7 +127,7 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
         "it does not support {what}; install MongoDB 4.4 or later (`dyno server install`) and \
             choose `mongod`"
     );
-    Err(refuse(options, setting, value, reason))
+    Err(options.kind.refuses(setting, value, reason))
 }
 
 fn is_in_memory(plan: &ServerPlan) -> bool {
@@ -143,8 +141,7 @@ pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Resul
     }
     let plan = &options.plan;
     if is_in_memory(plan) && !program.has_memory_engine() {
-        return Err(refuse(
-            options,
+        return Err(options.kind.refuses(
             "server.storage_engine",
             "in-memory",
             "the Community edition lacks this engine; MongoDB Enterprise and Percona Server have it",
@@ -152,8 +149,7 @@ pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Resul
     }
     if plan.journal == Some(false) {
         if major_minor(&program.version) >= Some(JOURNAL_ALWAYS) {
-            return Err(refuse(
-                options,
+            return Err(options.kind.refuses(
                 "server.journal",
                 "false",
                 format!(
@@ -164,8 +160,7 @@ pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Resul
             ));
         }
         if options.role.replica_set().is_some() {
-            return Err(refuse(
-                options,
+            return Err(options.kind.refuses(
                 "server.journal",
                 "false",
                 "members of a replica set need the journal",

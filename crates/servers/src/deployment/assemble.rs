@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bson::{Document, doc};
 
 use super::layout::election_settings;
-use super::replica_set::{PlannedMember, Progress, configuration, progress};
+use super::replica_set::{PlannedMember, configuration, progress};
 use super::{
     Deployment, DeploymentOptions, Instance, InstanceKind, Member, TAIL_LINES, launch,
     member_error, secured,
@@ -33,14 +33,6 @@ pub(super) struct StepContext<'a> {
     pub(super) admin: &'a mut dyn AdminClient,
     pub(super) interrupted: &'a dyn Fn() -> bool,
     pub(super) limit: Duration,
-}
-
-/// State of the condition that a step waits for.
-pub(super) enum Condition<T> {
-    /// The condition holds.
-    Met(T),
-    /// The condition does not hold yet, for this reason.
-    Pending(String),
 }
 
 /// Options of a first start on loopback only: a server that does not listen there otherwise gets
@@ -181,25 +173,17 @@ impl Deployment {
         let step = format!("waiting for a primary and all members of the replica set `{set}`");
         let primary = self.wait(context, &step, |deployment, context| {
             let status = deployment.ask(context, positions[0], doc! { "replSetGetStatus": 1 });
-            Ok(match status {
-                Ok(status) => match progress(&status, &deployment.wanted(&positions)) {
-                    Progress::Ready(primary) => Condition::Met(positions[primary]),
-                    Progress::Waiting(reason) => Condition::Pending(reason),
-                },
-                Err(failure) => {
-                    Condition::Pending(deployment.describe_failure(positions[0], &failure))
-                }
-            })
+            let status =
+                status.map_err(|failure| deployment.describe_failure(positions[0], &failure))?;
+            progress(&status, &deployment.wanted(&positions)).map(|primary| positions[primary])
         })?;
         let step = format!("waiting for `hello` from the primary of `{set}`");
         self.wait(context, &step, |deployment, context| {
-            Ok(match deployment.hello(context, primary) {
-                Ok(true) => Condition::Met(()),
-                Ok(false) => {
-                    Condition::Pending(deployment.describe(primary, "does not accept writes yet"))
-                }
-                Err(failure) => Condition::Pending(deployment.describe_failure(primary, &failure)),
-            })
+            match deployment.hello(context, primary) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(deployment.describe(primary, "does not accept writes yet")),
+                Err(failure) => Err(deployment.describe_failure(primary, &failure)),
+            }
         })?;
         for at in positions {
             self.members[at].is_primary = at == primary;
@@ -320,19 +304,20 @@ impl Deployment {
         })
     }
 
-    /// Repeats `condition` until it holds, a server ends, or the limit is over.
+    /// Repeats `condition` until it holds, a server ends, or the limit is over. Its error says why
+    /// it does not hold yet.
     pub(super) fn wait<T>(
         &mut self,
         context: &mut StepContext<'_>,
         step: &str,
-        mut condition: impl FnMut(&mut Self, &mut StepContext<'_>) -> Result<Condition<T>, ServerError>,
+        mut condition: impl FnMut(&mut Self, &mut StepContext<'_>) -> Result<T, String>,
     ) -> Result<T, ServerError> {
         let begin = Instant::now();
         loop {
             self.check_running(context, step)?;
-            let pending = match condition(self, context)? {
-                Condition::Met(value) => return Ok(value),
-                Condition::Pending(pending) => pending,
+            let pending = match condition(self, context) {
+                Ok(value) => return Ok(value),
+                Err(pending) => pending,
             };
             self.check_running(context, step)?;
             if begin.elapsed() > context.limit {

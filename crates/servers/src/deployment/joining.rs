@@ -6,7 +6,7 @@ use std::time::Duration;
 use bson::{Document, doc};
 use dyno_plan::topology::Topology;
 
-use super::assemble::{Condition, StepContext};
+use super::assemble::StepContext;
 use super::layout::{election_settings, instances};
 use super::planning::planned_member;
 use super::replica_set::{PlannedMember, configuration};
@@ -82,12 +82,13 @@ impl Deployment {
         }
         let step = format!("waiting for a primary and for `{}` of `{set}`", own.name);
         self.wait(&mut context, &step, |deployment, context| {
-            let reply = deployment.ask(context, 0, doc! { "hello": 1 });
-            Ok(match reply.map(|reply| state(&reply, &leaders)) {
-                Ok(State::Ready { .. }) => Condition::Met(()),
-                Ok(State::Waiting(reason)) => Condition::Pending(deployment.describe(0, &reason)),
-                Err(failure) => Condition::Pending(deployment.describe_failure(0, &failure)),
-            })
+            match deployment.ask(context, 0, doc! { "hello": 1 }) {
+                Err(failure) => Err(deployment.describe_failure(0, &failure)),
+                Ok(hello) => {
+                    let role = is_primary(&hello, &leaders).map(drop);
+                    role.map_err(|reason| deployment.describe(0, &reason))
+                }
+            }
         })?;
         if self.secrets.credentials.is_some() && own.kind == super::InstanceKind::Data {
             self.share_user(&leaders, &mut context)?;
@@ -106,19 +107,17 @@ impl Deployment {
         self.wait(context, step, |deployment, context| {
             deployment.members[0].has_user = false;
             let reply = deployment.ask(context, 0, doc! { "hello": 1 });
-            if let Ok(State::Ready { is_primary: true }) = reply.map(|one| state(&one, leaders)) {
+            if reply.is_ok_and(|hello| is_primary(&hello, leaders) == Ok(true)) {
                 deployment.members[0].is_primary = true;
                 let command = deployment.user_command(data, context.limit);
                 let made = deployment.ask(context, 0, command);
                 if let Some(failure) = made.err().filter(|failure| !is_made(failure)) {
-                    return Ok(Condition::Pending(deployment.describe_failure(0, &failure)));
+                    return Err(deployment.describe_failure(0, &failure));
                 }
             }
             deployment.members[0].has_user = true;
-            Ok(match deployment.ask(context, 0, doc! { "ping": 1 }) {
-                Ok(_) => Condition::Met(()),
-                Err(failure) => Condition::Pending(deployment.describe_failure(0, &failure)),
-            })
+            let reply = deployment.ask(context, 0, doc! { "ping": 1 });
+            reply.map(drop).map_err(|failure| deployment.describe_failure(0, &failure))
         })
     }
 }
@@ -131,33 +130,20 @@ fn leaders(all: &[PlannedMember<'_>]) -> Vec<String> {
     leading.map(|one| one.host.clone()).collect()
 }
 
-/// Progress of a member, as it reports it.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    /// It has its final role, and knows a primary that stays.
-    Ready {
-        /// Whether it is that primary.
-        is_primary: bool,
-    },
-    /// The missing state.
-    Waiting(String),
-}
-
-fn state(hello: &Document, leaders: &[String]) -> State {
+/// Whether a member that has its final role is the primary, or else the missing state.
+fn is_primary(hello: &Document, leaders: &[String]) -> Result<bool, String> {
     let says = |name: &str| hello.get_bool(name).unwrap_or(false);
     let is_primary = says("isWritablePrimary");
     if !is_primary && !says("secondary") && !says("arbiterOnly") {
         let info = hello.get_str("info").unwrap_or("it is not a member yet");
-        return State::Waiting(format!("waits: {info}"));
+        return Err(format!("waits: {info}"));
     }
     match hello.get_str("primary") {
-        Ok(primary) if leaders.iter().any(|leader| leader == primary) => {
-            State::Ready { is_primary }
-        }
+        Ok(primary) if leaders.iter().any(|leader| leader == primary) => Ok(is_primary),
         Ok(primary) => {
-            State::Waiting(format!("follows `{primary}`, which does not have the highest priority"))
+            Err(format!("follows `{primary}`, which does not have the highest priority"))
         }
-        Err(_) => State::Waiting("does not know a primary".to_owned()),
+        Err(_) => Err("does not know a primary".to_owned()),
     }
 }
 
@@ -184,17 +170,16 @@ mod tests {
             .collect();
         let leaders = leaders(&all);
         assert_eq!(leaders, ["a:1"]);
-        let of = |hello: Document| state(&hello, &leaders);
-        let ready = |is_primary| State::Ready { is_primary };
-        assert_eq!(of(doc! { "isWritablePrimary": true, "primary": "a:1" }), ready(true));
-        assert_eq!(of(doc! { "secondary": true, "primary": "a:1" }), ready(false));
-        assert_eq!(of(doc! { "arbiterOnly": true, "primary": "a:1" }), ready(false));
+        let of = |hello: Document| is_primary(&hello, &leaders);
+        assert_eq!(of(doc! { "isWritablePrimary": true, "primary": "a:1" }), Ok(true));
+        assert_eq!(of(doc! { "secondary": true, "primary": "a:1" }), Ok(false));
+        assert_eq!(of(doc! { "arbiterOnly": true, "primary": "a:1" }), Ok(false));
         for (hello, reason) in [
             (doc! { "info": "no configuration" }, "no configuration"),
             (doc! { "secondary": true }, "not know a primary"),
             (doc! { "isWritablePrimary": true, "primary": "b:2" }, "`b:2`"),
         ] {
-            let State::Waiting(text) = of(hello.clone()) else {
+            let Err(text) = of(hello.clone()) else {
                 panic!("{hello}");
             };
             assert!(text.contains(reason), "{text}");

@@ -36,7 +36,7 @@ pub(super) fn planned_member(
     options: &DeploymentOptions,
     number: usize,
 ) -> Result<(Instance, ServerOptions), ServerError> {
-    let refused = |reason| setting(options, "server.topology", topology, reason);
+    let refused = |reason| options.server.kind.refuses("server.topology", topology, reason);
     check_formable(topology, options.server.kind)?;
     if !matches!(topology, Topology::ReplicaSet(_)) {
         return Err(refused("only a replica set can span several hosts"));
@@ -148,15 +148,12 @@ fn planned_of(
 /// Checks that servers of this kind can be joined in this way.
 fn check_formable(topology: &Topology, program: ServerProgram) -> Result<(), ServerError> {
     match (program, topology.lacking_in_embedded()) {
-        (ServerProgram::Embedded, Some(lacking)) => Err(ServerError::Setting {
-            program: program.executable(),
-            setting: "server.topology",
-            value: topology.to_string(),
-            reason: format!(
-                "it does not support {lacking}; install MongoDB 4.4 or later (`dyno server \
-                    install`) and choose `mongod`"
-            ),
-        }),
+        (ServerProgram::Embedded, Some(lacking)) => {
+            let reason = format!(
+                "it does not support {lacking}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
+            );
+            Err(program.refuses("server.topology", topology, reason))
+        }
         _ => Ok(()),
     }
 }
@@ -219,27 +216,12 @@ fn one(
     Ok(server)
 }
 
-fn setting(
-    options: &DeploymentOptions,
-    setting: &'static str,
-    value: impl ToString,
-    reason: &str,
-) -> ServerError {
-    ServerError::Setting {
-        program: options.server.kind.executable(),
-        setting,
-        value: value.to_string(),
-        reason: reason.to_owned(),
-    }
-}
-
 fn check_collection(topology: &Topology, options: &DeploymentOptions) -> Result<(), ServerError> {
-    match (topology, &options.collection) {
-        (Topology::Sharded(_), None) => {
-            Err(setting(options, "server.topology", topology, "no collection to shard was given"))
-        }
-        _ => Ok(()),
+    if matches!(topology, Topology::Sharded(_)) && options.collection.is_none() {
+        let reason = "no collection to shard was given";
+        return Err(options.server.kind.refuses("server.topology", topology, reason));
     }
+    Ok(())
 }
 
 /// Members and clients on this machine use the advertised name to find servers.
@@ -247,15 +229,10 @@ fn check_advertised(options: &DeploymentOptions) -> Result<(), ServerError> {
     let Some(name) = &options.server.advertise else {
         return Ok(());
     };
-    match (name.as_str(), 0).to_socket_addrs() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(ServerError::Setting {
-            program: options.server.kind.executable(),
-            setting: "server.advertise",
-            value: name.clone(),
-            reason: format!("this machine cannot resolve the name: {error}"),
-        }),
-    }
+    (name.as_str(), 0).to_socket_addrs().map(drop).map_err(|error| {
+        let reason = format!("this machine cannot resolve the name: {error}");
+        options.server.kind.refuses("server.advertise", name, reason)
+    })
 }
 
 /// Refuses kept folders that a deployment cannot reuse: a set remembers its members' ports, and a
@@ -282,7 +259,7 @@ fn check_kept(
         }
         _ => return Ok(()),
     };
-    Err(setting(options, "server.data_dir", used.display(), reason))
+    Err(options.server.kind.refuses("server.data_dir", used.display(), reason))
 }
 
 /// Cache of each server of a deployment in the order of their start: `cache` if it is set, or a

@@ -21,15 +21,6 @@ pub(super) struct PlannedMember<'a> {
     pub(super) election: ElectionSettings,
 }
 
-/// Progress of a replica set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// All members are ready; contains the position of the primary.
-    Ready(usize),
-    /// The members that are not ready, with their states.
-    Waiting(String),
-}
-
 /// The argument of `replSetInitiate`.
 pub(super) fn configuration(
     set: &str,
@@ -62,7 +53,7 @@ pub(super) fn configuration(
 /// Judges a reply to `replSetGetStatus`. A set is ready when one of the members with the highest
 /// priority is the primary, because another one would be replaced in mid-run, and all others hold
 /// the data or arbitrate.
-pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Progress {
+pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Result<usize, String> {
     let states = status.get_array("members").map(Vec::as_slice);
     let states = states.unwrap_or_default();
     let highest = members.iter().map(|one| one.election.priority).max();
@@ -81,9 +72,9 @@ pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Prog
         }
     }
     match (waiting.is_empty(), primary) {
-        (true, Some(primary)) => Progress::Ready(primary),
-        (true, None) => Progress::Waiting("no member is the primary".to_owned()),
-        (false, _) => Progress::Waiting(waiting.join(", ")),
+        (true, Some(primary)) => Ok(primary),
+        (true, None) => Err("no member is the primary".to_owned()),
+        (false, _) => Err(waiting.join(", ")),
     }
 }
 
@@ -174,7 +165,7 @@ mod tests {
     fn set_is_ready_when_all_are_and_the_right_one_leads() {
         let members = [member("a", 1, 2, false), member("b", 2, 1, false), member("c", 3, 0, true)];
         let judge = |states: &[_]| progress(&status(states), &members);
-        assert_eq!(judge(&[(1, 1), (2, 2), (3, 7)]), Progress::Ready(0));
+        assert_eq!(judge(&[(1, 1), (2, 2), (3, 7)]), Ok(0));
         for (states, reason) in [
             (vec![(1, 2), (2, 2), (3, 7)], "no member is the primary"),
             (vec![(1, 2), (2, 1), (3, 7)], "`b` is S1"),
@@ -182,7 +173,7 @@ mod tests {
             (vec![(1, 1), (2, 2), (3, 8)], "`c` is S8"),
             (vec![(1, 1), (3, 7)], "`b` is not in the status"),
         ] {
-            assert_eq!(judge(&states), Progress::Waiting(reason.to_owned()));
+            assert_eq!(judge(&states), Err(reason.to_owned()));
         }
     }
 

@@ -4,7 +4,7 @@
 use bson::doc;
 use dyno_plan::units::Bytes;
 
-use super::assemble::{Condition, StepContext};
+use super::assemble::StepContext;
 use super::replica_set::behind;
 use super::{Deployment, InstanceKind, Member, end_together, member_error};
 use crate::child_guard::Stopped;
@@ -76,15 +76,9 @@ impl Deployment {
                 format!("waiting until all members of `{set}` have caught up with its primary");
             self.wait(context, &step, |deployment, context| {
                 let status = deployment.ask(context, primary, doc! { "replSetGetStatus": 1 });
-                Ok(match status {
-                    Ok(status) => match behind(&status) {
-                        None => Condition::Met(()),
-                        Some(name) => Condition::Pending(format!("`{name}` is behind")),
-                    },
-                    Err(failure) => {
-                        Condition::Pending(deployment.describe_failure(primary, &failure))
-                    }
-                })
+                let status =
+                    status.map_err(|failure| deployment.describe_failure(primary, &failure))?;
+                behind(&status).map_or(Ok(()), |name| Err(format!("`{name}` is behind")))
             })?;
         }
         Ok(())
@@ -100,10 +94,8 @@ impl Deployment {
                 format!("waiting until `{}` reaches all shards", self.members[at].instance.name);
             self.wait(context, &step, |deployment, context| {
                 let command = doc! { "listDatabases": 1, "nameOnly": true };
-                Ok(match deployment.ask(context, at, command) {
-                    Ok(_) => Condition::Met(()),
-                    Err(failure) => Condition::Pending(deployment.describe_failure(at, &failure)),
-                })
+                let reply = deployment.ask(context, at, command);
+                reply.map(drop).map_err(|failure| deployment.describe_failure(at, &failure))
             })?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Connection strings of a deployment: pure functions.
 
-use dyno_plan::uri::Credentials;
+use dyno_plan::uri::{Credentials, encode};
 
 use crate::tls::TlsFiles;
 
@@ -29,9 +29,9 @@ pub(crate) fn uri(
     };
     if let Some(tls) = tls {
         options.push("tls=true".to_owned());
-        options.push(format!("tlsCAFile={}", encoded(&tls.ca.to_string_lossy())));
+        options.push(format!("tlsCAFile={}", encode(&tls.ca.to_string_lossy())));
         if with_certificate {
-            let path = encoded(&tls.client.to_string_lossy());
+            let path = encode(&tls.client.to_string_lossy());
             options.push(format!("tlsCertificateKeyFile={path}"));
         }
     }
@@ -45,23 +45,10 @@ pub(super) fn with_credentials(uri: &str, credentials: &Credentials) -> String {
     let join = if rest.contains('?') { '&' } else { '?' };
     format!(
         "mongodb://{}:{}@{rest}{join}authSource={}&authMechanism=SCRAM-SHA-256",
-        encoded(&credentials.username),
-        encoded(credentials.password()),
-        encoded(credentials.source.as_deref().unwrap_or("admin")),
+        encode(&credentials.username),
+        encode(credentials.password()),
+        encode(credentials.source.as_deref().unwrap_or("admin")),
     )
-}
-
-/// Percent-encodes all characters except the unreserved ones of RFC 3986, section 2.3.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte))
-        } else {
-            out.push_str(&format!("%{byte:02X}"))
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -10,29 +10,8 @@ use std::process::{Command, ExitStatus};
 
 use super::error::{InstallError, unusable};
 
-/// Position of the mark in an uncompressed `tar` file.
-const TAR_MARK: usize = 257;
-
-/// First bytes of compressed files: gzip, xz, bzip2, zstd.
-const COMPRESSED: [&[u8]; 4] =
-    [&[0x1f, 0x8b], &[0xfd, b'7', b'z', b'X', b'Z'], b"BZh", &[0x28, 0xb5, 0x2f, 0xfd]];
-
 /// First bytes of programs: of the system, and scripts.
 const PROGRAMS: [&[u8]; 2] = [b"\x7fELF", b"#!"];
-
-/// First characters of other files, with a description and advice.
-const OTHERS: [(&[u8], &str); 4] = [
-    (b"<", "it is a web page, such as the error page of a failed download: download it again"),
-    (
-        b"!<arch>",
-        "it is a Debian package: unpack it with `dpkg-deb -x FILE FOLDER`, and name the `mongod` in it",
-    ),
-    (b"PK", "it is a zip archive: unpack it, and name the `mongod` in it"),
-    (
-        &[0xed, 0xab, 0xee, 0xdb],
-        "it is an RPM package: unpack it with `rpm2cpio`, and name the `mongod` in it",
-    ),
-];
 
 /// A server archive.
 #[derive(Debug)]
@@ -44,30 +23,18 @@ pub(super) struct Archive {
 pub(super) type Run<'a> = dyn Fn(Command, &'static str) -> Result<ExitStatus, InstallError> + 'a;
 
 impl Archive {
-    /// `None` for a file that is not an archive, which is then assumed to be a program.
+    /// `None` for a program.
     pub(super) fn open(path: &Path) -> Result<Option<Archive>, InstallError> {
         let file = File::open(path).map_err(|source| unusable(path, source))?;
         let mut first = Vec::new();
-        file.take(512).read_to_end(&mut first).map_err(|source| unusable(path, source))?;
-        let begin = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first);
-        let other = OTHERS.iter().find(|(mark, _)| begin.trim_ascii_start().starts_with(mark));
-        if let Some((_, reason)) = other {
-            return Err(InstallError::Archive {
-                path: path.to_owned(),
-                reason: (*reason).to_owned(),
-            });
+        file.take(4).read_to_end(&mut first).map_err(|source| unusable(path, source))?;
+        let archive = Archive { path: path.to_owned() };
+        // Versions of `tar` differ about empty files.
+        if first.is_empty() {
+            return Err(archive.refuse("it is empty: download it again".to_owned()));
         }
-        let is_tar = first.get(TAR_MARK..).is_some_and(|rest| rest.starts_with(b"ustar"));
-        let is_compressed = COMPRESSED.iter().any(|mark| first.starts_with(mark));
         let is_program = PROGRAMS.iter().any(|mark| first.starts_with(mark));
-        if !(is_tar || is_compressed || is_program) {
-            let reason = match first.is_empty() {
-                true => "it is empty: download it again",
-                false => "it is neither an archive nor a program of this system: download it again",
-            };
-            return Err(InstallError::Archive { path: path.to_owned(), reason: reason.to_owned() });
-        }
-        Ok((is_tar || is_compressed).then(|| Archive { path: path.to_owned() }))
+        Ok((!is_program).then_some(archive))
     }
 
     /// Extracts the programs into `bin` of a folder, and their libraries into `lib`. `run` lets
@@ -126,7 +93,8 @@ impl Archive {
 
     fn names(&self, log: &Path, run: &Run<'_>) -> Result<Vec<String>, InstallError> {
         if !run(self.tar("-t"), "list the archive")?.success() {
-            return Err(self.refuse("`tar` cannot read it".to_owned()));
+            let reason = "it is not a program, and `tar` cannot read it: download it again, or unpack it and name the `mongod` in it";
+            return Err(self.refuse(reason.to_owned()));
         }
         let text = fs::read(log).map_err(|source| unusable(log, source))?;
         let text = String::from_utf8_lossy(&text);

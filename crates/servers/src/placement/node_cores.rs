@@ -75,7 +75,6 @@ impl NodeCores {
             location: format!("node {}", self.node),
             available: self.cores.len(),
             needed: self.processes.len(),
-            has_clients: self.processes.len() > instances,
             who: match self.processes.len() - instances {
                 0 => counted(instances as u64, "instance"),
                 clients => format!(

@@ -183,7 +183,7 @@ impl Planner<'_> {
                 assign(self.machine, &mut nodes, Process::Instance(instance), None, |node| {
                     only.is_none_or(|only| only == node)
                 });
-            node_of_instance.push(node.ok_or_else(|| self.no_core(only, "the instances"))?);
+            node_of_instance.push(node.ok_or_else(|| self.no_core(only))?);
         }
         let client = &self.request.client;
         let pinned = matches!(client, ClientPolicy::Same | ClientPolicy::Other);
@@ -241,17 +241,15 @@ impl Planner<'_> {
             available: 0,
             needed: 1,
             who: process_name(self.count + instance, self.count),
-            has_clients: true,
         })
     }
 
-    fn no_core(&self, only: Option<u32>, who: &str) -> PlacementError {
+    fn no_core(&self, only: Option<u32>) -> PlacementError {
         PlacementError::TooFewCores {
             location: only.map_or("the machine".to_owned(), |node| format!("node {node}")),
             available: 0,
             needed: self.count,
-            who: who.to_owned(),
-            has_clients: false,
+            who: "the instances".to_owned(),
         }
     }
 
@@ -265,7 +263,6 @@ impl Planner<'_> {
                 available: cores.len(),
                 needed: self.count,
                 who: counted(self.count as u64, who.trim_end_matches('s')),
-                has_clients: who != INSTANCES,
             });
         }
         Ok(assignment(&divide(&cores, self.count)))
@@ -283,7 +280,6 @@ impl Planner<'_> {
                 available,
                 needed: cores * self.count,
                 who: format!("{} of {cores}", counted(self.count as u64, "instance")),
-                has_clients: false,
             })?);
         }
         let cpus = placed.iter().map(|cores| {

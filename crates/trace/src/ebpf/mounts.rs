@@ -1,6 +1,7 @@
 //! Converts paths on a file system to absolute paths, by `mountinfo`.
 
 use super::devices;
+use dyno_record::mounts::unescaped;
 
 /// Absolute path of a path on a mounted file system; the longest mounted prefix wins. `None` if the file system, or
 /// this part of it, is not mounted.
@@ -34,33 +35,9 @@ fn parse(line: &str) -> Option<Mount> {
     let mut fields = line.split(' ').skip(2);
     Some(Mount {
         device: devices::parse(fields.next()?)?,
-        root: unescape(fields.next()?),
-        point: unescape(fields.next()?),
+        root: unescaped(fields.next()?),
+        point: unescaped(fields.next()?),
     })
-}
-
-/// Decodes escapes such as `\040` for a space.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after
-            .get(..3)
-            .filter(|_| first == b'\\')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match octal {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

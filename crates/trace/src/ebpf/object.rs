@@ -3,6 +3,7 @@
 use super::layout::{KernelSettings, LATENCY_BUCKETS, SEEK_BUCKETS, SIZE_BUCKETS};
 use crate::error::{PROGRAMS as ALL_PROGRAMS, TraceError};
 use crate::probes::{AttachPoint, Attachment};
+use dyno_record::cpus::members_of_list;
 use libbpf_rs::{
     Link, MapCore, MapHandle, MapMut, Object, ObjectBuilder, OpenObject, ProgramMut,
     TracepointCategory,
@@ -61,10 +62,8 @@ pub(super) fn set(
             _ if name.ends_with(".rodata") => match map.initial_value_mut() {
                 Some(value) if value.len() == bytes.len() => value.copy_from_slice(&bytes),
                 _ => {
-                    return Err(TraceError::Refused {
-                        what: "the settings of the programs".to_owned(),
-                        reason: "unexpected size".to_owned(),
-                    });
+                    let what = "the settings of the programs";
+                    return Err(TraceError::refused(what, "unexpected size"));
                 }
             },
             _ => {}
@@ -88,22 +87,16 @@ pub(super) fn load(open: OpenObject) -> Result<Object, TraceError> {
 /// A map of a loaded object.
 pub(super) fn map(object: &mut Object, name: &str) -> Result<MapHandle, TraceError> {
     let found: Option<MapMut> = object.maps_mut().find(|map| map.name() == name);
-    let map = found.ok_or_else(|| TraceError::Refused {
-        what: format!("the table `{name}`"),
-        reason: "not found".to_owned(),
-    })?;
+    let missing = || TraceError::refused(format!("the table `{name}`"), "not found");
+    let map = found.ok_or_else(missing)?;
     MapHandle::try_from(&map).map_err(|error| refused("a table", &error))
 }
 
 /// Attaches a program: one link, or one per CPU.
 pub(super) fn attach(object: &Object, attachment: &Attachment) -> Result<Vec<Link>, TraceError> {
-    let program = object
-        .progs_mut()
-        .find(|program| program.name() == attachment.program)
-        .ok_or_else(|| TraceError::Refused {
-            what: format!("the program `{}`", attachment.program),
-            reason: "not found".to_owned(),
-        })?;
+    let name = attachment.program;
+    let missing = || TraceError::refused(format!("the program `{name}`"), "not found");
+    let program = object.progs_mut().find(|program| program.name() == name).ok_or_else(missing)?;
     let link = match &attachment.point {
         AttachPoint::Section => program.attach(),
         AttachPoint::Entry(function) => program.attach_kprobe(false, function),
@@ -113,18 +106,15 @@ pub(super) fn attach(object: &Object, attachment: &Attachment) -> Result<Vec<Lin
         }
         AttachPoint::MajorFault => return attach_to_faults(&program),
     };
-    let link =
-        link.map_err(|error| refused(&format!("the hook of `{}`", attachment.program), &error))?;
+    let link = link.map_err(|error| refused(&format!("the hook of `{name}`"), &error))?;
     Ok(vec![link])
 }
 
 fn attach_to_faults(program: &ProgramMut<'_>) -> Result<Vec<Link>, TraceError> {
     let mut links = Vec::new();
     for cpu in online_cpus() {
-        let event = major_faults_of(cpu).map_err(|error| TraceError::Refused {
-            what: "the event of major page faults".to_owned(),
-            reason: error.to_string(),
-        })?;
+        let event = major_faults_of(cpu)
+            .map_err(|error| TraceError::refused("the event of major page faults", error))?;
         // The link closes the event.
         let link = program
             .attach_perf_event(event.into_raw_fd())
@@ -151,7 +141,7 @@ struct PerfEvent {
 }
 
 /// Opens an event that counts the ends of major faults of all processes on a CPU.
-fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
+fn major_faults_of(cpu: u64) -> std::io::Result<OwnedFd> {
     const SOFTWARE: u32 = 1;
     const MAJOR_FAULTS: u64 = 6;
     const CLOSE_ON_EXEC: libc::c_ulong = 8;
@@ -180,21 +170,9 @@ fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
     }
 }
 
-fn online_cpus() -> Vec<u32> {
+fn online_cpus() -> Vec<u64> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    parse_cpus(text.trim())
-}
-
-/// Parses a CPU list such as `0-3,8`.
-fn parse_cpus(text: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.parse::<u32>(), last.parse::<u32>()) {
-            (Ok(first), Ok(last)) => (first..=last).collect(),
-            _ => Vec::new(),
-        }
-    };
-    text.split(',').flat_map(range).collect()
+    members_of_list(text.trim()).unwrap_or_default()
 }
 
 pub(super) fn refused(what: &str, error: &libbpf_rs::Error) -> TraceError {
@@ -207,13 +185,6 @@ pub(super) fn refused(what: &str, error: &libbpf_rs::Error) -> TraceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_read() {
-        assert_eq!(parse_cpus("0"), [0]);
-        assert_eq!(parse_cpus("0-2,8,10-11"), [0, 1, 2, 8, 10, 11]);
-        assert!(parse_cpus("").is_empty());
-    }
 
     #[test]
     fn the_object_contains_exactly_the_attached_programs() {

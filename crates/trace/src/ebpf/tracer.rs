@@ -257,10 +257,8 @@ impl Tracer {
         loop {
             let count = self.ring.consume_raw_n(PIECE as usize);
             if count < 0 {
-                return Err(TraceError::Refused {
-                    what: "to read events".to_owned(),
-                    reason: std::io::Error::from_raw_os_error(-count).to_string(),
-                });
+                let error = std::io::Error::from_raw_os_error(-count);
+                return Err(TraceError::refused("to read events", error));
             }
             let mut collector = lock(&self.collector);
             collector.hand_over(sink);
@@ -322,10 +320,7 @@ fn wakeup_of(maps: &Maps) -> Result<Epoll, TraceError> {
         epoll.add(maps.events.as_fd(), EpollEvent::new(flags, 0))?;
         Ok(epoll)
     };
-    open().map_err(|error: nix::Error| TraceError::Refused {
-        what: "to wait for events".to_owned(),
-        reason: error.to_string(),
-    })
+    open().map_err(|error: nix::Error| TraceError::refused("to wait for events", error))
 }
 
 /// Devices of files that the processes already have open.

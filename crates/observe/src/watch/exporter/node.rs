@@ -60,12 +60,8 @@ pub(super) fn report(
 
 /// Whether a metric is reported here, or is useless next to the reported ones.
 pub(super) fn is_known(name: &str) -> bool {
-    let of_part = |names: &[&str]| names.contains(&name);
-    name.starts_with("node_")
-        && (of_part(&cpu::NAMES)
-            || of_part(&disk::NAMES)
-            || of_part(&machine::NAMES)
-            || machine::VALUES.iter().any(|value| value.series == name))
+    let mut names = cpu::NAMES.into_iter().chain(disk::names()).chain(machine::names());
+    name.starts_with("node_") && names.any(|known| known == name)
 }
 
 fn has(scrape: &Scrape<'_>, name: &str) -> bool {

@@ -73,10 +73,6 @@ impl LoadAverage {
 }
 
 impl Part for LoadAverage {
-    fn name(&self) -> &'static str {
-        "load_average"
-    }
-
     fn read(&mut self, _: f64, reported: &mut Reported) -> Reading<()> {
         reported.put(load::AVERAGE_1M_COUNT.id(), host::load_average(&self.root)?);
         Ok(())
@@ -86,7 +82,7 @@ impl Part for LoadAverage {
 #[cfg(test)]
 mod tests {
     use super::super::cpu::Cpus;
-    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, names, read, value};
     use super::*;
     use crate::host::tests::Fixture;
 
@@ -146,6 +142,6 @@ mod tests {
         let reported = read(&mut LoadAverage::new(fixture.root()), 1.0);
         assert_values(&reported, &[("load.average_1m_count", 0.42)]);
         let reported = read(&mut LoadAverage::new(Path::new("/no-such-folder")), 1.0);
-        assert!(missing(&reported, "load_average").is_some());
+        assert!(missing(&reported, WHOLE).is_some());
     }
 }

@@ -58,10 +58,6 @@ impl Cpus {
 }
 
 impl Part for Cpus {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let now: BTreeMap<u64, CpuTimes> = cores(text).collect();
@@ -103,7 +99,7 @@ fn report_ratios(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, names, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -184,9 +180,9 @@ mod tests {
         let fixture = Fixture::new();
         let mut cpus = Cpus::new(fixture.root());
         let reported = read(&mut cpus, 1.0);
-        assert!(matches!(missing(&reported, "cpu"), Some(Health::Unsupported { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Unsupported { .. })));
         let _fixture = fixture.with("proc/stat", "cpu one two\nintr\n");
         let reported = read(&mut cpus, 2.0);
-        assert!(matches!(missing(&reported, "cpu"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
     }
 }

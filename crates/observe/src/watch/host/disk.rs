@@ -99,10 +99,6 @@ impl Disks {
 }
 
 impl Part for Disks {
-    fn name(&self) -> &'static str {
-        "disk"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         self.data.report(reported);
         let text = self.file.read()?;
@@ -242,7 +238,7 @@ impl Growth {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, names, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -407,8 +403,8 @@ mod tests {
     fn garbage_in_diskstats_is_reported() {
         let fixture = Fixture::new().with("proc/diskstats", "254 0 vda 1 2\nx\n");
         let reported = read(&mut Disks::new(fixture.root(), Vec::new()), 1.0);
-        assert!(matches!(missing(&reported, "disk"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
         let reported = read(&mut Disks::new(Path::new("/no-such"), Vec::new()), 1.0);
-        assert!(matches!(missing(&reported, "disk"), Some(Health::Unsupported { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Unsupported { .. })));
     }
 }

@@ -8,7 +8,7 @@ use dyno_record::names::{Metric, memory};
 use std::path::Path;
 
 /// Lines of `/proc/meminfo` that map directly to metrics.
-const LINES: [(&str, Metric); 11] = [
+pub(in crate::watch) const LINES: &[(&str, Metric)] = &[
     (TOTAL, memory::TOTAL_BYTES),
     ("MemFree", memory::FREE_BYTES),
     ("MemAvailable", memory::AVAILABLE_BYTES),
@@ -19,8 +19,6 @@ const LINES: [(&str, Metric); 11] = [
     ("AnonPages", memory::ANONYMOUS_BYTES),
     ("Slab", memory::SLAB_BYTES),
     ("AnonHugePages", memory::TRANSPARENT_HUGEPAGES_BYTES),
-    // Huge pages of all sizes together.
-    ("Hugetlb", memory::HUGEPAGES_BYTES),
 ];
 const TOTAL: &str = "MemTotal";
 
@@ -36,10 +34,6 @@ impl Memory {
 }
 
 impl Part for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
     fn read(&mut self, _: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let (mut swap_total, mut swap_free) = (None, None);
@@ -54,6 +48,8 @@ impl Part for Memory {
             match name {
                 "SwapTotal" => swap_total = Some(bytes),
                 "SwapFree" => swap_free = Some(bytes),
+                // Huge pages of all sizes together.
+                "Hugetlb" => reported.put(memory::HUGEPAGES_BYTES.id(), bytes),
                 _ => {
                     if let Some((line, metric)) = LINES.iter().find(|(line, _)| *line == name) {
                         reported.put(metric.id(), bytes);
@@ -75,7 +71,7 @@ fn bytes(value: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -119,6 +115,6 @@ mod tests {
         let fixture = fixture.with("proc/meminfo", "MemTotal: many kB\nMemFree: 1 MB\n");
         let reported = read(&mut Memory::new(fixture.root()), 1.0);
         assert!(reported.values.is_empty());
-        assert!(matches!(missing(&reported, "memory"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
     }
 }

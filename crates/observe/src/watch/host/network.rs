@@ -51,10 +51,6 @@ impl Network {
 }
 
 impl Part for Network {
-    fn name(&self) -> &'static str {
-        "network"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         self.rates.begin(at_s);
@@ -113,7 +109,7 @@ fn speed_bytes_per_s(root: &Path, name: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, names, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -190,7 +186,7 @@ mod tests {
         read(&mut network, 1.0);
         let fixture = fixture.with("proc/net/dev", &devices(&["eth1: 1 2 3"]));
         let reported = read(&mut network, 2.0);
-        assert!(matches!(missing(&reported, "network"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
         let _fixture = fixture.with("proc/net/dev", &devices(&[line]));
         assert!(read(&mut network, 3.0).values.is_empty());
         assert_eq!(read(&mut network, 4.0).values.len(), 6);

@@ -10,7 +10,7 @@ use dyno_record::names::{Metric, paging};
 use std::path::Path;
 
 /// Lines of `/proc/vmstat`, their metrics and units; `pgpgin` and `pgpgout` count KiB.
-const LINES: [(&str, Metric, Unit); 6] = [
+pub(in crate::watch) const LINES: &[(&str, Metric, Unit)] = &[
     (FIRST, paging::IN_BYTES_PER_S, Unit::Kibibyte),
     ("pgpgout", paging::OUT_BYTES_PER_S, Unit::Kibibyte),
     ("pswpin", paging::SWAP_IN_BYTES_PER_S, Unit::Page),
@@ -24,10 +24,21 @@ const FIRST: &str = "pgpgin";
 const RECLAIM: &str = "allocstall";
 
 #[derive(Clone, Copy)]
-enum Unit {
+pub(in crate::watch) enum Unit {
     One,
     Kibibyte,
     Page,
+}
+
+impl Unit {
+    /// Factor from this unit to the metric's, on a machine with pages of this size.
+    pub(in crate::watch) fn factor(self, page_bytes: f64) -> f64 {
+        match self {
+            Unit::One => 1.0,
+            Unit::Kibibyte => 1024.0,
+            Unit::Page => page_bytes,
+        }
+    }
 }
 
 /// The paging.
@@ -43,10 +54,6 @@ impl Paging {
 }
 
 impl Part for Paging {
-    fn name(&self) -> &'static str {
-        "paging"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         self.rates.begin(at_s);
@@ -62,11 +69,7 @@ impl Part for Paging {
             } else if let Some((_, metric, unit)) = LINES.iter().find(|(line, ..)| *line == name) {
                 let total = total();
                 is_understood |= name == FIRST && total.is_some();
-                let factor = match unit {
-                    Unit::One => 1.0,
-                    Unit::Kibibyte => 1024.0,
-                    Unit::Page => page_bytes() as f64,
-                };
+                let factor = unit.factor(page_bytes() as f64);
                 reported.put_rate(&mut self.rates, metric.id(), total, factor);
             }
         }
@@ -78,7 +81,7 @@ impl Part for Paging {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -126,6 +129,6 @@ mod tests {
     fn garbage_in_vmstat_is_degraded() {
         let fixture = Fixture::new().with("proc/vmstat", "pgpgin\npgpgin x\n");
         let reported = read(&mut Paging::new(fixture.root()), 1.0);
-        assert!(matches!(missing(&reported, "paging"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
     }
 }

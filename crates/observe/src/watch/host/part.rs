@@ -5,9 +5,6 @@ use crate::watch::source::Reported;
 
 /// A topic of a machine, with its state from the previous reading.
 pub(super) trait Part: Send {
-    /// Its name among the missing parts.
-    fn name(&self) -> &'static str;
-
     /// Reads the topic and reports its values.
     ///
     /// # Errors

@@ -33,10 +33,6 @@ impl Pressure {
 }
 
 impl Part for Pressure {
-    fn name(&self) -> &'static str {
-        "pressure"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         self.rates.begin(at_s);
         let mut outcome = Ok(());
@@ -73,7 +69,7 @@ fn total_us(text: &str, line: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, names, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -114,7 +110,7 @@ mod tests {
         let fixture = Fixture::new();
         let mut pressure = Pressure::new(fixture.root());
         let reported = read(&mut pressure, 1.0);
-        assert!(matches!(missing(&reported, "pressure"), Some(Health::Unsupported { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Unsupported { .. })));
         let fixture = fixture
             .with("proc/pressure/cpu", &lines(10, 0))
             .with("proc/pressure/io", "some avg10=0.00 total=many\n")
@@ -125,7 +121,7 @@ mod tests {
             .with("proc/pressure/cpu", &lines(500_010, 0))
             .with("proc/pressure/memory", &lines(100, 0));
         let reported = read(&mut pressure, 2.0);
-        assert!(matches!(missing(&reported, "pressure"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
         // The other two are reported, except the decreased total.
         assert_values(&reported, &[("pressure.cpu.some_ratio", 0.5)]);
         assert_eq!(value(&reported, "pressure.io.some_ratio"), None);

@@ -90,10 +90,6 @@ impl Processes {
 }
 
 impl Part for Processes {
-    fn name(&self) -> &'static str {
-        "process"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         if let Some(health) = &self.unknown {
             reported.miss("process.server", health.clone());

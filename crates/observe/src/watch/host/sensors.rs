@@ -52,10 +52,6 @@ impl Frequency {
 }
 
 impl Part for Frequency {
-    fn name(&self) -> &'static str {
-        "frequency"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         if !self.schedule.is_due(at_s) {
             return Ok(());
@@ -65,9 +61,7 @@ impl Part for Frequency {
             found_hz = of_cpuinfo(&self.root)?;
         }
         if found_hz.is_empty() {
-            return Err(Health::Unsupported {
-                reason: "this machine reports no CPU frequency".to_owned(),
-            });
+            return Err(Health::unsupported("this machine reports no CPU frequency"));
         }
         let mean_hz = found_hz.iter().sum::<f64>() / found_hz.len() as f64;
         let lowest_hz = found_hz.iter().copied().fold(f64::INFINITY, f64::min);
@@ -111,10 +105,6 @@ impl Temperature {
 }
 
 impl Part for Temperature {
-    fn name(&self) -> &'static str {
-        "temperature"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         if !self.schedule.is_due(at_s) {
             return Ok(());
@@ -131,11 +121,7 @@ impl Part for Temperature {
             has_reported |= celsius.is_some();
             reported.put_if_known(id.clone(), celsius);
         }
-        if has_reported {
-            Ok(())
-        } else {
-            Err(Health::Unsupported { reason: "no readable sensor".to_owned() })
-        }
+        if has_reported { Ok(()) } else { Err(Health::unsupported("no readable sensor")) }
     }
 }
 
@@ -190,7 +176,7 @@ fn folders(root: &Path, path: &str, begin: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, names, read};
+    use super::super::testing::{WHOLE, assert_values, missing, names, read};
     use super::*;
     use crate::host::tests::Fixture;
 
@@ -230,7 +216,7 @@ mod tests {
         let fixture = fixture.with("proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd0c\n");
         let reported = read(&mut Frequency::new(fixture.root()), 1.0);
         assert!(reported.values.is_empty());
-        assert!(matches!(missing(&reported, "frequency"), Some(Health::Unsupported { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Unsupported { .. })));
     }
 
     #[test]
@@ -269,6 +255,6 @@ mod tests {
     fn machine_without_sensors_is_unsupported() {
         let fixture = Fixture::new().with("sys/class/thermal/thermal_zone0/type", "broken\n");
         let reported = read(&mut Temperature::new(fixture.root()), 1.0);
-        assert!(matches!(missing(&reported, "temperature"), Some(Health::Unsupported { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Unsupported { .. })));
     }
 }

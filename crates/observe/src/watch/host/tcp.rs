@@ -10,7 +10,7 @@ use dyno_record::names::{Metric, tcp};
 use std::path::Path;
 
 /// Names in the lines `Tcp:`, and their metrics.
-const TCP: [(&str, Metric); 6] = [
+pub(in crate::watch) const COUNTERS: &[(&str, Metric)] = &[
     ("RetransSegs", tcp::RETRANSMITS_PER_S),
     ("OutSegs", tcp::SEGMENTS_SENT_PER_S),
     ("InSegs", tcp::SEGMENTS_RECEIVED_PER_S),
@@ -40,10 +40,6 @@ impl Tcp {
 }
 
 impl Part for Tcp {
-    fn name(&self) -> &'static str {
-        "tcp"
-    }
-
     fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         self.rates.begin(at_s);
@@ -53,10 +49,10 @@ impl Part for Tcp {
         };
         let established = number(ESTABLISHED).map(|count| count as f64);
         reported.put_if_known(tcp::ESTABLISHED_COUNT.id(), established);
-        for (name, metric) in TCP {
+        for (name, metric) in COUNTERS {
             reported.put_rate(&mut self.rates, metric.id(), number(name), 1.0);
         }
-        if TCP.iter().any(|(name, _)| number(name).is_none()) {
+        if COUNTERS.iter().any(|(name, _)| number(name).is_none()) {
             return Err(self.file.not_understood("some of the TCP counters"));
         }
         let text = self.more.read()?;
@@ -80,7 +76,7 @@ fn table<'a>(text: &'a str, begin: &str) -> impl Iterator<Item = (&'a str, &'a s
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_values, missing, read, value};
+    use super::super::testing::{WHOLE, assert_values, missing, read, value};
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
@@ -135,9 +131,9 @@ mod tests {
         let mut tcp = Tcp::new(fixture.root());
         let reported = read(&mut tcp, 1.0);
         assert_values(&reported, &[("tcp.established_count", 34.0)]);
-        assert!(matches!(missing(&reported, "tcp"), Some(Health::Unsupported { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Unsupported { .. })));
         let _fixture = fixture.with("proc/net/snmp", "Tcp: RetransSegs\n");
         let reported = read(&mut tcp, 2.0);
-        assert!(matches!(missing(&reported, "tcp"), Some(Health::Degraded { .. })));
+        assert!(matches!(missing(&reported, WHOLE), Some(Health::Degraded { .. })));
     }
 }

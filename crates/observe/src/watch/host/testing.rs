@@ -4,11 +4,14 @@ use super::part::Part;
 use crate::health::Health;
 use crate::watch::source::Reported;
 
+/// Name in tests of a part that fails as a whole.
+pub(super) const WHOLE: &str = "whole";
+
 /// One reading of a part; a part that fails as a whole is among the missing ones.
 pub(super) fn read(part: &mut impl Part, at_s: f64) -> Reported {
     let mut reported = Reported::default();
     if let Err(health) = part.read(at_s, &mut reported) {
-        reported.miss(part.name(), health);
+        reported.miss(WHOLE, health);
     }
     reported
 }

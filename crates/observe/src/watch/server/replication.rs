@@ -85,9 +85,7 @@ fn membership(ask: &mut dyn Ask, reported: &mut Reported) -> Result<Membership, 
     };
     let health = match answer {
         Ok(hello) if hello.contains_key("setName") => return Ok(Membership::Member),
-        Ok(_) => {
-            Health::Unsupported { reason: "the server is not a member of a replica set".to_owned() }
-        }
+        Ok(_) => Health::unsupported("the server is not a member of a replica set"),
         Err(AskError::Refused { code, message }) => refusal("hello", code, &message),
         Err(lost) => return Err(lost),
     };

@@ -83,16 +83,15 @@ impl SlowOperations {
         answer: &Document,
         reported: &mut Reported,
     ) -> Result<(), Health> {
-        let unsupported = |reason: &str| Health::Unsupported { reason: reason.to_owned() };
-        let written = answer
-            .number("totalLinesWritten")
-            .ok_or_else(|| unsupported("`getLog` does not report how many lines were written"))?;
+        let written = answer.number("totalLinesWritten").ok_or_else(|| {
+            Health::unsupported("`getLog` does not report how many lines were written")
+        })?;
         let lines = answer
             .get_array("log")
-            .map_err(|_| unsupported("the answer to `getLog` has no `log`"))?;
+            .map_err(|_| Health::unsupported("the answer to `getLog` has no `log`"))?;
         let lines: Vec<&str> = lines.iter().filter_map(Bson::as_str).collect();
         if lines.last().is_some_and(|line| is_of_old_form(line)) {
-            return Err(unsupported("the log has the format used before MongoDB 4.4"));
+            return Err(Health::unsupported("the log has the format used before MongoDB 4.4"));
         }
         let before = self.before.replace((at_s, written));
         let Some((before_s, written_before)) = before else {

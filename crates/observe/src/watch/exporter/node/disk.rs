@@ -21,23 +21,6 @@ const IN_FLIGHT: &str = "node_disk_io_now";
 const AVAILABLE: &str = "node_filesystem_avail_bytes";
 const SIZE: &str = "node_filesystem_size_bytes";
 
-pub(super) const NAMES: [&str; 14] = [
-    READS,
-    WRITES,
-    DISCARDS,
-    FLUSHES,
-    READ_BYTES,
-    WRITTEN_BYTES,
-    READ_SECONDS,
-    WRITE_SECONDS,
-    FLUSH_SECONDS,
-    BUSY_SECONDS,
-    WEIGHTED_SECONDS,
-    IN_FLIGHT,
-    AVAILABLE,
-    SIZE,
-];
-
 /// Totals that are reported per second.
 const RATES: [(&str, Metric); 7] = [
     (READS, disk::READ_PER_S),
@@ -58,6 +41,12 @@ const MEANS: [(&str, &str, Metric, f64); 5] = [
     (READ_BYTES, READS, disk::READ_SIZE_BYTES, 1.0),
     (WRITTEN_BYTES, WRITES, disk::WRITE_SIZE_BYTES, 1.0),
 ];
+
+/// Names of all metrics that are reported here.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let others = [FLUSH_SECONDS, READ_SECONDS, WRITE_SECONDS, BUSY_SECONDS, IN_FLIGHT];
+    RATES.map(|(name, _)| name).into_iter().chain(others).chain([AVAILABLE, SIZE])
+}
 
 /// Reports every device.
 pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {

@@ -3,11 +3,11 @@
 
 use super::super::text::Scrape;
 use super::numbers::{growth, instances, of_instance};
+use crate::watch::host;
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::names::{
-    Metric, interrupts, load, memory, network, paging, pressure, tcp, temperature,
-};
+use dyno_record::names::{Metric, interrupts, load, memory, network, pressure, tcp, temperature};
+use std::sync::LazyLock;
 
 const RECEIVED_BYTES: &str = "node_network_receive_bytes_total";
 const SENT_BYTES: &str = "node_network_transmit_bytes_total";
@@ -19,9 +19,7 @@ const HUGE_PAGE_BYTES: &str = "node_memory_Hugepagesize_bytes";
 const ZONE_TEMPERATURE: &str = "node_thermal_zone_temp";
 const SENSOR_TEMPERATURE: &str = "node_hwmon_temp_celsius";
 
-pub(super) const NAMES: [&str; 15] = [
-    RECEIVED_BYTES,
-    SENT_BYTES,
+const OTHERS: [&str; 7] = [
     SPEED,
     SWAP_TOTAL,
     SWAP_FREE,
@@ -29,12 +27,6 @@ pub(super) const NAMES: [&str; 15] = [
     HUGE_PAGE_BYTES,
     ZONE_TEMPERATURE,
     SENSOR_TEMPERATURE,
-    "node_network_receive_packets_total",
-    "node_network_transmit_packets_total",
-    "node_network_receive_errs_total",
-    "node_network_transmit_errs_total",
-    "node_network_receive_drop_total",
-    "node_network_transmit_drop_total",
 ];
 
 /// Totals of an interface that are summed and reported per second.
@@ -53,75 +45,71 @@ const OF_INTERFACE: [(&[&str], Metric); 6] = [
     ),
 ];
 
-const KIBIBYTE: f64 = 1024.0;
-const PAGE: f64 = 4096.0;
+/// Assumed size of a page, which the exporter does not report.
+const PAGE_BYTES: f64 = 4096.0;
 
 /// A metric without labels.
-pub(super) struct Value {
+struct Value {
     /// Its name at the exporter.
-    pub(super) series: &'static str,
+    series: String,
     metric: Metric,
     /// Whether it is a total, which is reported per second.
     is_total: bool,
     factor: f64,
 }
 
-const fn gauge(series: &'static str, metric: Metric) -> Value {
-    Value { series, metric, is_total: false, factor: 1.0 }
+fn gauge(series: impl Into<String>, metric: Metric) -> Value {
+    Value { series: series.into(), metric, is_total: false, factor: 1.0 }
 }
 
-const fn total(series: &'static str, metric: Metric, factor: f64) -> Value {
-    Value { is_total: true, factor, ..gauge(series, metric) }
+fn total(series: impl Into<String>, metric: Metric) -> Value {
+    Value { is_total: true, ..gauge(series, metric) }
 }
 
-/// All metrics without labels.
+/// All metrics without labels. The exporter names the lines of `/proc/meminfo`, `/proc/vmstat` and `/proc/net/snmp` after
+/// the file and the line.
+static VALUES: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let lines = host::memory::LINES.iter();
+    let memory = lines.map(|(line, metric)| gauge(format!("node_memory_{line}_bytes"), *metric));
+    let paging = host::paging::LINES.iter().map(|(line, metric, unit)| Value {
+        factor: unit.factor(PAGE_BYTES),
+        ..total(format!("node_vmstat_{line}"), *metric)
+    });
+    let counters = host::tcp::COUNTERS.iter();
+    let tcp = counters.map(|(name, metric)| total(format!("node_netstat_Tcp_{name}"), *metric));
+    others().into_iter().chain(memory).chain(paging).chain(tcp).collect()
+});
+
+/// Metrics whose names at the exporter follow no rule.
 #[rustfmt::skip]
-pub(super) const VALUES: &[Value] = &[
-    gauge("node_procs_running", load::RUNNABLE_COUNT),
-    gauge("node_procs_blocked", load::BLOCKED_COUNT),
-    gauge("node_load1", load::AVERAGE_1M_COUNT),
-    total("node_context_switches_total", load::CONTEXT_SWITCHES_PER_S, 1.0),
-    total("node_forks_total", load::FORKS_PER_S, 1.0),
-    total("node_intr_total", interrupts::TOTAL_PER_S, 1.0),
+fn others() -> Vec<Value> {
+    vec![
+        gauge("node_procs_running", load::RUNNABLE_COUNT),
+        gauge("node_procs_blocked", load::BLOCKED_COUNT),
+        gauge("node_load1", load::AVERAGE_1M_COUNT),
+        total("node_context_switches_total", load::CONTEXT_SWITCHES_PER_S),
+        total("node_forks_total", load::FORKS_PER_S),
+        total("node_intr_total", interrupts::TOTAL_PER_S),
+        total("node_pressure_cpu_waiting_seconds_total", pressure::CPU_SOME_RATIO),
+        total("node_pressure_io_waiting_seconds_total", pressure::IO_SOME_RATIO),
+        total("node_pressure_io_stalled_seconds_total", pressure::IO_FULL_RATIO),
+        total("node_pressure_memory_waiting_seconds_total", pressure::MEMORY_SOME_RATIO),
+        total("node_pressure_memory_stalled_seconds_total", pressure::MEMORY_FULL_RATIO),
+        total("node_netstat_TcpExt_ListenOverflows", tcp::LISTEN_OVERFLOWS_PER_S),
+        gauge("node_netstat_Tcp_CurrEstab", tcp::ESTABLISHED_COUNT),
+    ]
+}
 
-    total("node_pressure_cpu_waiting_seconds_total", pressure::CPU_SOME_RATIO, 1.0),
-    total("node_pressure_io_waiting_seconds_total", pressure::IO_SOME_RATIO, 1.0),
-    total("node_pressure_io_stalled_seconds_total", pressure::IO_FULL_RATIO, 1.0),
-    total("node_pressure_memory_waiting_seconds_total", pressure::MEMORY_SOME_RATIO, 1.0),
-    total("node_pressure_memory_stalled_seconds_total", pressure::MEMORY_FULL_RATIO, 1.0),
-
-    gauge("node_memory_MemTotal_bytes", memory::TOTAL_BYTES),
-    gauge("node_memory_MemFree_bytes", memory::FREE_BYTES),
-    gauge("node_memory_MemAvailable_bytes", memory::AVAILABLE_BYTES),
-    gauge("node_memory_Cached_bytes", memory::CACHED_BYTES),
-    gauge("node_memory_Buffers_bytes", memory::BUFFERS_BYTES),
-    gauge("node_memory_Dirty_bytes", memory::DIRTY_BYTES),
-    gauge("node_memory_Writeback_bytes", memory::WRITEBACK_BYTES),
-    gauge("node_memory_AnonPages_bytes", memory::ANONYMOUS_BYTES),
-    gauge("node_memory_Slab_bytes", memory::SLAB_BYTES),
-    gauge("node_memory_AnonHugePages_bytes", memory::TRANSPARENT_HUGEPAGES_BYTES),
-
-    total("node_vmstat_pgpgin", paging::IN_BYTES_PER_S, KIBIBYTE),
-    total("node_vmstat_pgpgout", paging::OUT_BYTES_PER_S, KIBIBYTE),
-    total("node_vmstat_pswpin", paging::SWAP_IN_BYTES_PER_S, PAGE),
-    total("node_vmstat_pswpout", paging::SWAP_OUT_BYTES_PER_S, PAGE),
-    total("node_vmstat_pgmajfault", paging::MAJOR_FAULTS_PER_S, 1.0),
-    total("node_vmstat_oom_kill", paging::OOM_KILLS_PER_S, 1.0),
-
-    total("node_netstat_Tcp_RetransSegs", tcp::RETRANSMITS_PER_S, 1.0),
-    total("node_netstat_Tcp_OutSegs", tcp::SEGMENTS_SENT_PER_S, 1.0),
-    total("node_netstat_Tcp_InSegs", tcp::SEGMENTS_RECEIVED_PER_S, 1.0),
-    total("node_netstat_Tcp_OutRsts", tcp::RESETS_SENT_PER_S, 1.0),
-    total("node_netstat_Tcp_PassiveOpens", tcp::PASSIVE_OPENS_PER_S, 1.0),
-    total("node_netstat_Tcp_ActiveOpens", tcp::ACTIVE_OPENS_PER_S, 1.0),
-    total("node_netstat_TcpExt_ListenOverflows", tcp::LISTEN_OVERFLOWS_PER_S, 1.0),
-    gauge("node_netstat_Tcp_CurrEstab", tcp::ESTABLISHED_COUNT),
-];
+/// Names of all metrics that are reported here.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let values = VALUES.iter().map(|value| value.series.as_str());
+    values.chain(OF_INTERFACE.iter().flat_map(|(names, _)| *names).copied()).chain(OTHERS)
+}
 
 /// Reports the metrics that a machine has once.
 pub(super) fn report_values(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
-    for value in VALUES {
-        let Some(number) = scrape.number(value.series) else {
+    for value in VALUES.iter() {
+        let Some(number) = scrape.number(&value.series) else {
             continue;
         };
         let id = value.metric.id();

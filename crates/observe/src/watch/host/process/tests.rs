@@ -1,4 +1,4 @@
-use super::super::testing::{assert_values, missing, names, read, value};
+use super::super::testing::{WHOLE, assert_values, missing, names, read, value};
 use super::*;
 use crate::host::tests::Fixture;
 
@@ -111,7 +111,7 @@ fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Reported, Processes) {
 
 fn assert_ended(reported: &Reported) {
     assert!(reported.values.is_empty(), "{:?}", reported.values);
-    let reason = missing(reported, "process").map(Health::reason);
+    let reason = missing(reported, WHOLE).map(Health::reason);
     let reason = reason.expect("it is missing");
     assert!(reason.starts_with("process 7 of `server`"), "{reason}");
     assert!(reason.ends_with(" ended"), "{reason}");
@@ -162,7 +162,7 @@ fn restarted_server_is_watched_again() {
     std::os::unix::fs::symlink("socket:[4711]", files.join("3")).unwrap();
     assert_ended(&read(&mut processes, 5.0));
     let reported = read(&mut processes, 6.0);
-    assert_eq!(missing(&reported, "process"), None);
+    assert_eq!(missing(&reported, WHOLE), None);
     // It starts anew: the totals of the old process are not subtracted from the new one's.
     assert_eq!(value(&reported, "process.server.cpu_ratio"), None);
     let _fixture = fixture.with("proc/9/stat", &stat('S', [0, 0], [53, 1], 1, 5000));
@@ -177,7 +177,7 @@ fn missing_process_does_not_hide_the_others() {
     let both = vec![named("client", 8), named("server", 7)];
     let reported = read(&mut Processes::new(fixture.root(), both, &[], None), 1.0);
     assert_eq!(names(&reported, "process.server.").len(), 3);
-    let reason = missing(&reported, "process").map(Health::reason);
+    let reason = missing(&reported, WHOLE).map(Health::reason);
     assert!(reason.is_some_and(|reason| reason.starts_with("process 8 of `client`")));
 }
 
@@ -220,11 +220,11 @@ fn garbled_stat_is_degraded_and_not_an_end() {
     let fixture = fixture.with("proc/7/stat", "7 (x) S\n");
     let reported = read(&mut processes, 2.0);
     assert!(reported.values.is_empty());
-    let reason = missing(&reported, "process").map(Health::reason);
+    let reason = missing(&reported, WHOLE).map(Health::reason);
     assert!(reason.is_some_and(|reason| reason.contains("no counters")));
     let _fixture = fixture.with("proc/7/stat", &whole);
     let reported = read(&mut processes, 3.0);
-    assert_eq!(missing(&reported, "process"), None);
+    assert_eq!(missing(&reported, WHOLE), None);
     assert_values(&reported, &[("process.server.cpu_ratio", 0.0)]);
 }
 
