@@ -168,8 +168,8 @@ mod tests {
             for point in curve(&system, 60) {
                 let bounds = bounds::bounds(&system, point.clients).unwrap();
                 let close = 1.0 + 1e-9;
-                prop_assert!(point.rate_per_s >= bounds.balanced_rate_low_per_s / close, "{:?} {:?}", point, bounds);
-                prop_assert!(point.rate_per_s <= bounds.balanced_rate_high_per_s * close, "{:?} {:?}", point, bounds);
+                prop_assert!(point.rate_per_s >= bounds.rate_low_per_s / close, "{:?} {:?}", point, bounds);
+                prop_assert!(point.rate_per_s <= bounds.rate_high_per_s * close, "{:?} {:?}", point, bounds);
             }
         }
     }

@@ -21,7 +21,7 @@
 //! Adding pairs until the *verdict* pleases would raise the errors; [`is_precise`] stops by the width of the
 //! interval, which does not favour a side.
 
-use crate::estimate::Spread;
+use crate::estimate::{CONFIDENCE_RATIO, Spread};
 use crate::least_squares::solve;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
@@ -39,7 +39,7 @@ pub const MOST_PAIRS_NEEDED: usize = 10_000;
 
 /// Target half-width of the interval as a share of the margin. With a third, two equal sides are almost always
 /// found to be equal, instead of in half of the comparisons.
-const WISHED_SHARE_OF_MARGIN: f64 = 1.0 / 3.0;
+pub(crate) const WISHED_SHARE_OF_MARGIN: f64 = 1.0 / 3.0;
 
 /// A run of each side, consecutive in time.
 #[derive(Clone, Debug)]
@@ -64,8 +64,7 @@ pub fn pairs_expected(comparison: &Comparison) -> Option<usize> {
     if is_precise(comparison) {
         return Some(comparison.pairs);
     }
-    let confidence = comparison.ratio.confidence_ratio;
-    pairs_needed(comparison.pair_deviation_ratio, wished_half_width(comparison), confidence)
+    pairs_needed(comparison.pair_deviation_ratio, wished_half_width(comparison))
 }
 
 fn wished_half_width(comparison: &Comparison) -> f64 {
@@ -74,14 +73,10 @@ fn wished_half_width(comparison: &Comparison) -> f64 {
 
 /// The smallest number of pairs for an interval of the mean with this half-width, given the deviation of single
 /// pairs (both as shares); `None` beyond [`MOST_PAIRS_NEEDED`].
-pub fn pairs_needed(
-    deviation_ratio: f64,
-    half_width_ratio: f64,
-    confidence_ratio: f64,
-) -> Option<usize> {
+pub fn pairs_needed(deviation_ratio: f64, half_width_ratio: f64) -> Option<usize> {
     let wide = |pairs: usize| {
         let n = pairs as f64;
-        two_sided(confidence_ratio, n - 1.0) * deviation_ratio / n.sqrt() > half_width_ratio
+        two_sided(CONFIDENCE_RATIO, n - 1.0) * deviation_ratio / n.sqrt() > half_width_ratio
     };
     // The half-width falls with the number of pairs.
     let (mut too_few, mut enough) = (1, MOST_PAIRS_NEEDED);
@@ -113,8 +108,6 @@ pub fn compare(
     }
     let differences = differences(pairs, statistic)?;
     let within = within(pairs, statistic, resampling);
-    let confidence_ratio = resampling.confidence_ratio;
-    let count = (pairs.len() as f64).sqrt();
     let (mean, spread, basis) = if pairs.len() == 1 {
         let within = within?;
         let mean =
@@ -123,29 +116,20 @@ pub fn compare(
     } else {
         let first: Vec<bool> = pairs.iter().map(|pair| pair.baseline_first).collect();
         let mean = mean_of_pairs(&differences, &first)?;
-        let between = mean.spread;
-        let wider = |other: &Spread| {
-            other.half_width(confidence_ratio) > between.half_width(confidence_ratio)
-        };
-        (mean, within.filter(wider).unwrap_or(between), Basis::BetweenRuns)
+        let spread = mean.spread.or_wider(within);
+        (mean, spread, Basis::BetweenRuns)
     };
-    let ratio = spread.interval(mean.value.exp(), confidence_ratio)?;
-    Some(Comparison {
-        statistic,
-        ratio,
-        verdict: verdict(statistic, &ratio, margin_ratio),
-        margin_ratio,
-        basis,
-        pairs: pairs.len(),
-        pair_deviation_ratio: spread.deviation * count,
-        order_effect_ratio: mean.order_effect.map(f64::exp),
-    })
+    let order_effect_ratio = mean.order_effect.map(f64::exp);
+    let found = compared(statistic, mean.value.exp(), spread, pairs.len(), margin_ratio)?;
+    Some(Comparison { basis, order_effect_ratio, ..found })
 }
 
 /// Compares the runs of A with the runs of B without pairs. A side with one run is assumed to vary like the
-/// other; with one run each the interval is based on their windows alone. `None` as for [`compare`].
+/// earlier runs of its plan, if there are any, else like the other side; if nothing is known about either, the
+/// interval is based on their windows alone. `None` as for [`compare`].
 pub fn compare_sides(
     sides: [&Runs; 2],
+    earlier: [&Runs; 2],
     statistic: Statistic,
     margin_ratio: f64,
     resampling: Resampling,
@@ -154,31 +138,44 @@ pub fn compare_sides(
         return None;
     }
     let [a, b] = sides.map(|side| side.value(statistic));
-    let confidence_ratio = resampling.confidence_ratio;
     let within = sides.map(|side| side.within(statistic, resampling));
-    let own = sides.map(|side| side.run_to_run(statistic, resampling));
+    let own = [0, 1].map(|side: usize| {
+        let of = |runs: &Runs| runs.run_to_run(statistic, resampling);
+        of(sides[side]).or_else(|| of(earlier[side]))
+    });
     let counts = sides.map(Runs::len);
-    let fewest = counts[0].min(counts[1]);
     let wider = |place: usize, between: Spread| {
-        let between = between.of_mean(counts[place]);
-        let is_wider = |within: &Spread| {
-            within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
-        };
-        within[place].filter(is_wider).unwrap_or(between)
+        // A run with few independent windows bounds nothing; the variation between runs includes its own.
+        let within = within[place].filter(|within| within.half_width().is_finite());
+        between.of_mean(counts[place]).or_wider(within)
     };
     let (spread, basis) = match Spread::of_sides(own, wider) {
         Some(spread) => (spread, Basis::BetweenRuns),
         None => (Spread::of_sum(&[within[0]?, within[1]?], 1)?, Basis::WithinRun),
     };
-    let ratio = spread.interval(b? / a?, confidence_ratio)?;
+    let fewest = counts[0].min(counts[1]);
+    let found = compared(statistic, b? / a?, spread, fewest, margin_ratio)?;
+    Some(Comparison { basis, ..found })
+}
+
+/// A comparison between runs with this ratio; `None` if its interval is infinite.
+fn compared(
+    statistic: Statistic,
+    ratio: f64,
+    spread: Spread,
+    pairs: usize,
+    margin_ratio: f64,
+) -> Option<Comparison> {
+    let ratio = spread.interval(ratio)?;
     Some(Comparison {
         statistic,
         ratio,
         verdict: verdict(statistic, &ratio, margin_ratio),
         margin_ratio,
-        basis,
-        pairs: fewest,
-        pair_deviation_ratio: spread.deviation * (fewest as f64).sqrt(),
+        basis: Basis::BetweenRuns,
+        pairs,
+        pair_deviation_ratio: spread.deviation * (pairs as f64).sqrt(),
+        degrees_of_freedom: Some(spread.degrees_of_freedom),
         order_effect_ratio: None,
     })
 }

@@ -5,23 +5,21 @@ mod coverage;
 mod premises;
 pub mod work;
 
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread};
+use crate::estimate::Spread;
 use crate::robust::mean;
 use crate::uncertainty::mean::of_repetitions;
-use crate::uncertainty::series::standard_deviation;
 use coverage::{Coverage, Span};
 use dyno_record::consumption::{Consumption, Counted, Unknown};
 use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
 };
-use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::model::{
+    CollectionRecord, Effect, PhaseEdge, PhaseKind, PhaseRecord, RunDocument,
+};
 use dyno_record::plan::PricePlan;
 
 /// Time between WiredTiger checkpoints. Source: `storage.syncPeriodSecs` in the MongoDB manual.
 pub(crate) const CHECKPOINT_INTERVAL_S: f64 = 60.0;
-
-/// Operations that change one document each. The update of a read-modify-write counts as `update`.
-const CHANGING: [&str; 3] = ["insert", "update", "insert_batch"];
 
 /// Reason for a short phase without costs.
 const READ_TOO_LATE: &str = "the counters were read too late for such a short phase";
@@ -35,7 +33,7 @@ pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure)
         return None;
     }
     let (basis, basis_count) = match phase.name {
-        PhaseKind::Load => (CostBasis::Document, changed_documents(phase)),
+        PhaseKind::Load => (CostBasis::Document, changed_documents(document, phase)),
         _ => (CostBasis::Operation, phase.succeeded + phase.failed),
     };
     let mut tally = Tally::new(basis, basis_count, used);
@@ -254,7 +252,7 @@ impl Tally {
             }
             None => self.unknown(Counted::Files, "the server does not report their size"),
         }
-        let documents = changed_documents(phase);
+        let documents = changed_documents(document, phase);
         let Some(device) = used.device.as_ref().filter(|_| documents > 0) else {
             return;
         };
@@ -282,8 +280,12 @@ impl Tally {
 }
 
 /// Number of inserted or updated documents.
-fn changed_documents(phase: &PhaseRecord) -> u64 {
-    let changing = phase.operations.iter().filter(|(name, _)| CHANGING.contains(&name.as_str()));
+fn changed_documents(document: &RunDocument, phase: &PhaseRecord) -> u64 {
+    let is_changing = |name: &str| {
+        let effect = document.operations.find(name).map(|one| one.effect);
+        matches!(effect, Some(Effect::Insert | Effect::Update))
+    };
+    let changing = document.commands(phase).filter(|(name, _)| is_changing(name));
     // A batch has several documents.
     changing.map(|(_, one)| one.documents.max(one.count)).sum()
 }
@@ -304,7 +306,7 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
         let all: Vec<Figure> = runs.iter().map(|run| run.of(cost.kind)).collect::<Option<_>>()?;
         let plain: Vec<f64> = all.iter().map(|figure| figure.value).collect();
         let mean = mean(&plain);
-        let value = match of_repetitions(&plain, DEFAULT_CONFIDENCE_RATIO) {
+        let value = match of_repetitions(&plain) {
             Some(found) => {
                 // The uncertainty within the runs is a lower bound. All may be wrong in the same direction, so
                 // use the mean.
@@ -323,7 +325,7 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
 /// Costs of candidates relative to baselines, for pairs of runs.
 pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
     let sides = [0_usize, 1].map(|side| pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>());
-    ratios_of_sides([&sides[0], &sides[1]], ratio_of_pairs)
+    ratios_of_sides([&sides[0], &sides[1]], spread_of_pairs)
 }
 
 /// Costs of candidates relative to baselines, from the logarithms: 0 without an interval if no candidate has a
@@ -331,7 +333,7 @@ pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
 /// currencies.
 fn ratios_of_sides(
     sides: [&[&Costs]; 2],
-    ratio: fn(baseline: &[f64], candidate: &[f64]) -> Figure,
+    spread: fn(baseline: &[f64], candidate: &[f64]) -> Option<Spread>,
 ) -> Vec<CostRatio> {
     let Some(first) = sides[0].first().filter(|_| !sides[1].is_empty()) else {
         return Vec::new();
@@ -349,47 +351,43 @@ fn ratios_of_sides(
         let log = |value: &f64| (*value > 0.0).then(|| value.ln());
         let logs = |values: &[f64]| values.iter().map(log).collect::<Option<Vec<f64>>>();
         let (baseline, candidate) = (logs(&side(0)?)?, side(1)?);
-        let compared = |candidate: f64, ratio: Figure| CostRatio {
+        let mut compared = CostRatio {
             kind: cost.kind,
             currency: first.currency.clone().filter(|_| is_price),
             baseline: mean(&baseline).exp(),
-            candidate,
-            ratio,
+            candidate: 0.0,
+            ratio: Figure::bare(0.0),
+            degrees_of_freedom: None,
         };
-        if candidate.iter().all(|value| *value == 0.0) {
-            return Some(compared(0.0, Figure::bare(0.0)));
+        if candidate.iter().any(|value| *value != 0.0) {
+            let candidate = logs(&candidate)?;
+            let value = (mean(&candidate) - mean(&baseline)).exp();
+            let spread = spread(&baseline, &candidate);
+            let interval = spread.and_then(|spread| spread.interval(value));
+            compared.candidate = mean(&candidate).exp();
+            compared.ratio = Figure {
+                value,
+                low: interval.map(|interval| interval.low),
+                high: interval.map(|interval| interval.high),
+            };
+            compared.degrees_of_freedom =
+                interval.and(spread).map(|spread| spread.degrees_of_freedom);
         }
-        let candidate = logs(&candidate)?;
-        let ratio = ratio(&baseline, &candidate);
-        Some(compared(mean(&candidate).exp(), ratio))
+        Some(compared)
     };
     first.values.iter().filter_map(of_kind).collect()
 }
 
-/// The geometric mean of the pairs' ratios, with Student's interval of its logarithm.
-fn ratio_of_pairs(baseline: &[f64], candidate: &[f64]) -> Figure {
+/// Spread of the geometric mean of the pairs' ratios, for Student's interval of its logarithm.
+fn spread_of_pairs(baseline: &[f64], candidate: &[f64]) -> Option<Spread> {
     let differences: Vec<f64> = baseline.iter().zip(candidate).map(|(a, b)| b - a).collect();
-    let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
-    Figure {
-        value: mean(&differences).exp(),
-        low: found.map(|found| found.low.exp()),
-        high: found.map(|found| found.high.exp()),
-    }
+    Some(Spread::of(&differences)?.of_mean(differences.len()))
 }
 
-/// The ratio of the geometric means of independent runs, with Welch's interval.
-fn ratio_of_independent(baseline: &[f64], candidate: &[f64]) -> Figure {
+/// Spread of the ratio of the geometric means of independent runs, for Welch's interval.
+fn spread_of_independent(baseline: &[f64], candidate: &[f64]) -> Option<Spread> {
     let sides = [baseline, candidate];
-    let value = (mean(candidate) - mean(baseline)).exp();
-    let own = sides.map(|logs| {
-        (logs.len() > 1).then(|| Spread {
-            deviation: standard_deviation(logs),
-            degrees_of_freedom: logs.len() as f64 - 1.0,
-        })
-    });
-    let spread = Spread::of_sides(own, |side, one| one.of_mean(sides[side].len()));
-    let found = spread.and_then(|spread| spread.interval(value, DEFAULT_CONFIDENCE_RATIO));
-    Figure { value, low: found.map(|found| found.low), high: found.map(|found| found.high) }
+    Spread::of_sides(sides.map(Spread::of), |side, one| one.of_mean(sides[side].len()))
 }
 
 /// Costs of one side's runs relative to the other side's, without pairs. Empty unless all runs have costs.
@@ -400,7 +398,7 @@ pub(crate) fn ratios_of_runs(sides: [&[RunDocument]; 2]) -> Vec<CostRatio> {
         return Vec::new();
     };
     let [a, b] = [&a, &b].map(|runs| runs.iter().collect::<Vec<&Costs>>());
-    ratios_of_sides([&a, &b], ratio_of_independent)
+    ratios_of_sides([&a, &b], spread_of_independent)
 }
 
 fn half_width(figure: &Figure) -> Option<f64> {

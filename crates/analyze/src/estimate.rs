@@ -1,14 +1,20 @@
 //! Uncertainties of numbers, and their combination.
 
 use crate::student::two_sided;
+use crate::uncertainty::series::standard_deviation;
 use dyno_record::estimate::Estimate;
 
-/// Default confidence level of intervals.
-pub const DEFAULT_CONFIDENCE_RATIO: f64 = 0.95;
+/// Confidence level of all intervals.
+pub const CONFIDENCE_RATIO: f64 = 0.95;
 
 /// Combines the uncertainties of independent errors.
 pub(crate) fn combined(uncertainties: &[f64]) -> f64 {
     uncertainties.iter().map(|u| u * u).sum::<f64>().sqrt()
+}
+
+/// A value with the ends of its interval.
+pub(crate) fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+    Estimate { value, low, high, confidence_ratio: CONFIDENCE_RATIO }
 }
 
 /// Relative variation of a positive number.
@@ -21,6 +27,14 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
+    /// Variation of numbers around their mean; `None` for fewer than two.
+    pub(crate) fn of(values: &[f64]) -> Option<Spread> {
+        (values.len() > 1).then(|| Spread {
+            deviation: standard_deviation(values),
+            degrees_of_freedom: values.len() as f64 - 1.0,
+        })
+    }
+
     /// Pools numbers with different means and the same relative deviation: averages the variances, weighted by
     /// degrees of freedom. `None` without any.
     pub(crate) fn pooled(all: &[Spread]) -> Option<Spread> {
@@ -76,24 +90,24 @@ impl Spread {
     }
 
     /// Half the width of Student's interval around the number; infinite below one degree of freedom.
-    pub(crate) fn half_width(&self, confidence_ratio: f64) -> f64 {
-        two_sided(confidence_ratio, self.degrees_of_freedom) * self.deviation
+    pub(crate) fn half_width(&self) -> f64 {
+        two_sided(CONFIDENCE_RATIO, self.degrees_of_freedom) * self.deviation
+    }
+
+    /// The one of two spreads whose interval is wider; this one if the other is unknown.
+    pub(crate) fn or_wider(self, other: Option<Spread>) -> Spread {
+        other.filter(|other| other.half_width() > self.half_width()).unwrap_or(self)
     }
 
     /// The interval around a value on the scale of logarithms; `None` if it is infinite.
-    pub(crate) fn interval(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
-        let factor = self.half_width(confidence_ratio).exp();
-        factor.is_finite().then(|| Estimate {
-            value,
-            low: value / factor,
-            high: value * factor,
-            confidence_ratio,
-        })
+    pub(crate) fn interval(&self, value: f64) -> Option<Estimate> {
+        let factor = self.half_width().exp();
+        factor.is_finite().then(|| estimate(value, value / factor, value * factor))
     }
 
     /// The interval around a value; `None` also if it is meaninglessly wide.
-    pub(crate) fn around(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
-        let interval = self.interval(value, confidence_ratio)?;
+    pub(crate) fn around(&self, value: f64) -> Option<Estimate> {
+        let interval = self.interval(value)?;
         (!interval.is_vague(self.degrees_of_freedom)).then_some(interval)
     }
 }
@@ -108,7 +122,7 @@ mod tests {
 
     #[test]
     fn wide_interval_from_few_values_is_none() {
-        let interval = |deviation, degrees| spread(deviation, degrees).around(100.0, 0.95);
+        let interval = |deviation, degrees| spread(deviation, degrees).around(100.0);
         // 12.7 · 0.05: 53 to 189.
         let narrow = interval(0.05, 1.0).unwrap();
         assert!((narrow.high - 188.8).abs() < 0.5, "{narrow:?}");

@@ -9,8 +9,9 @@
 //! that few points give wide intervals (A. Gelman et al., *Bayesian Data Analysis* (2013), section 14.2).
 //! Assumption: independent normal errors around the right curve.
 
-use crate::resampling::Resampling;
-use dyno_record::estimate::Quantity;
+use crate::estimate::{CONFIDENCE_RATIO, estimate};
+use crate::resampling::{Resampling, middle};
+use dyno_record::estimate::{Estimate, Quantity};
 use rand::Rng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
@@ -98,6 +99,24 @@ impl Fitted {
         };
         (0..resampling.draws).filter_map(&mut draw).collect()
     }
+
+    /// Root mean square distance of the measured points from the curve, corrected for the parameters.
+    pub(crate) fn residual_ratio(&self, measured: &[f64]) -> f64 {
+        let distances = self.values.iter().zip(measured).map(|(value, own)| (value - own).powi(2));
+        (distances.sum::<f64>() / self.degrees_of_freedom).sqrt()
+    }
+}
+
+/// A number that follows from the parameters, with its interval over drawn data; `None` without draws.
+pub(crate) fn interval<const P: usize>(
+    best: &Solution<P>,
+    draws: &[[f64; P]],
+    of: impl Fn(&[f64; P]) -> f64,
+) -> Option<Estimate> {
+    let value = of(&best.parameters);
+    let mut drawn: Vec<f64> = draws.iter().map(of).collect();
+    let (low, high) = middle(&mut drawn, CONFIDENCE_RATIO)?;
+    Some(estimate(value, low.min(value), high.max(value)))
 }
 
 /// Smallest uncertainty of a point as a share of the median of all: a lucky estimate from a short series must

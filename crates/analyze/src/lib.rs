@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod costs;
 pub mod estimate;
 pub mod experiment;
+pub mod grouping;
 pub mod knee;
 pub mod laws;
 mod least_squares;
@@ -31,3 +32,5 @@ pub mod usl;
 mod values;
 pub mod verdict;
 pub mod windows;
+
+pub use robust::mean;

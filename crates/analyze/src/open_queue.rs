@@ -6,9 +6,9 @@
 //! are often near it in the mean and never in every percentile: less variable service waits less. [`applies`]
 //! checks how closely the curve passes the points.
 
-use crate::least_squares::{Fitted, Solution, deviations, minimize};
-use crate::resampling::{Resampling, middle};
-use dyno_record::estimate::{Estimate, Quantity};
+use crate::least_squares::{Fitted, Solution, deviations, interval, minimize};
+use crate::resampling::Resampling;
+use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{OpenQueue, QueueFit};
 
 /// Fewest points for a fit of two parameters with one degree of freedom left.
@@ -76,25 +76,14 @@ pub fn fit(points: &[ResponsePoint], servers: u32, resampling: Resampling) -> Op
     let degrees_of_freedom = (points.len() - 2) as f64;
     let fitted = data.fitted(&best, degrees_of_freedom);
     let draws = fitted.draws(resampling, resampling.rng(STREAM), |drawn| data.fit(drawn));
-    let estimate = |of: &dyn Fn(&[f64; 2]) -> f64| {
-        let value = of(&best.parameters);
-        let mut values: Vec<f64> = draws.iter().map(of).collect();
-        let (low, high) = middle(&mut values, resampling.confidence_ratio)?;
-        Some(Estimate {
-            value,
-            low: low.min(value),
-            high: high.max(value),
-            confidence_ratio: resampling.confidence_ratio,
-        })
-    };
-    let distances = fitted.values.iter().zip(&data.logarithms).map(|(a, b)| a - b);
+    let estimate = |of: &dyn Fn(&[f64; 2]) -> f64| interval(&best, &draws, of);
     let rates = || points.iter().map(|point| point.rate_per_s);
     Some(QueueFit {
         queue: data.queue(&best.parameters),
         service_s: estimate(&|p| p[0])?,
         delay_s: estimate(&|p| p[1])?,
         capacity_per_s: estimate(&|p| f64::from(servers) / p[0])?,
-        residual_ratio: (distances.map(|d| d * d).sum::<f64>() / degrees_of_freedom).sqrt(),
+        residual_ratio: fitted.residual_ratio(&data.logarithms),
         measured_rate_min_per_s: rates().fold(f64::INFINITY, f64::min),
         measured_rate_max_per_s: rates().fold(0.0, f64::max),
     })

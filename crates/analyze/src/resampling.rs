@@ -1,6 +1,5 @@
 //! Common parts of all resampling methods: the seed, the number of draws, and intervals from draws.
 
-use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -11,14 +10,12 @@ pub struct Resampling {
     pub seed: u64,
     /// Number of draws. 1000 determine the ends of a 95 % interval to a few percent of its width.
     pub draws: usize,
-    /// Confidence level of the intervals, between 0 and 1.
-    pub confidence_ratio: f64,
 }
 
 impl Resampling {
-    /// 1000 draws at [`DEFAULT_CONFIDENCE_RATIO`].
+    /// 1000 draws.
     pub fn seeded(seed: u64) -> Resampling {
-        Resampling { seed, draws: 1000, confidence_ratio: DEFAULT_CONFIDENCE_RATIO }
+        Resampling { seed, draws: 1000 }
     }
 
     /// Random numbers of a method; methods with different `stream`s do not share them.

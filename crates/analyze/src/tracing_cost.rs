@@ -1,7 +1,7 @@
 //! The cost of tracing: the same work alternately with and without a trace.
 
-use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
-use crate::student::two_sided;
+use crate::robust::mean;
+use crate::uncertainty::mean::of_repetitions;
 use dyno_record::index_build::TracingPair;
 
 /// Relative increase of the duration under trace.
@@ -47,15 +47,10 @@ pub fn tracing_cost<'a>(pairs: impl IntoIterator<Item = &'a TracingPair>) -> Opt
         .map(|pair| (pair.traced_s / pair.untraced_s).ln())
         .filter(|logarithm| logarithm.is_finite())
         .collect();
-    let n = logarithms.len() as f64;
-    let mean = logarithms.iter().sum::<f64>() / n;
-    let squares = logarithms.iter().map(|one| (one - mean).powi(2));
-    let deviation = (squares.sum::<f64>() / (n - 1.0)).sqrt();
-    let width = two_sided(DEFAULT_CONFIDENCE_RATIO, n - 1.0) * deviation / n.sqrt();
+    let interval = of_repetitions(&logarithms);
     (!logarithms.is_empty()).then(|| TracingCost {
-        ratio: mean.exp_m1(),
-        interval: (logarithms.len() > 1)
-            .then(|| ((mean - width).exp_m1(), (mean + width).exp_m1())),
+        ratio: mean(&logarithms).exp_m1(),
+        interval: interval.map(|found| (found.low.exp_m1(), found.high.exp_m1())),
         pairs: logarithms.len(),
     })
 }

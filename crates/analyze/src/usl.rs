@@ -8,14 +8,13 @@
 //! own uncertainty if it has one, with intervals from drawn data (`least_squares.rs`). Assumptions: independent
 //! errors, and that the law is the right curve; `residual_ratio` shows where it is not.
 
-use crate::least_squares::{Fitted, Solution, deviations, minimize};
-use crate::resampling::{Resampling, middle};
+use crate::estimate;
+use crate::least_squares::{Fitted, Solution, deviations, interval, minimize};
+use crate::resampling::Resampling;
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{OpenEstimate, UslFit, UslPeak};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Fewest points for a fit of three parameters with one degree of freedom left.
 pub const MIN_POINTS: usize = 4;
@@ -73,22 +72,9 @@ impl UslError {
     }
 }
 
-/// Prediction of the law for a number of clients.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UslPrediction {
-    pub rate_per_s: f64,
-    /// Whether it lies outside the measured range of clients.
-    pub extrapolated: bool,
-}
-
-/// The fitted curve at this number of clients.
-pub fn predict(fit: &UslFit, clients: f64) -> UslPrediction {
-    let parameters = [fit.lambda_per_s.value, fit.sigma_ratio.value, fit.kappa_ratio.value];
-    let measured = f64::from(fit.measured_clients_min)..=f64::from(fit.measured_clients_max);
-    UslPrediction {
-        rate_per_s: curve(&parameters, clients),
-        extrapolated: !measured.contains(&clients),
-    }
+/// The rate of the fitted curve at this number of clients, per second.
+pub fn rate_at(fit: &UslFit, clients: f64) -> f64 {
+    curve(&[fit.lambda_per_s.value, fit.sigma_ratio.value, fit.kappa_ratio.value], clients)
 }
 
 /// Fits the law to points; several may have the same number of clients.
@@ -100,8 +86,8 @@ pub fn fit(points: &[UslPoint], resampling: Resampling) -> Result<UslFit, UslErr
     let fitted = data.fitted(&best, degrees_of_freedom);
     let draws = fitted.draws(resampling, resampling.rng(STREAM), |drawn| data.fit(drawn));
     let estimate = |of: fn(&[f64; 3]) -> f64| {
-        let (value, low, high) = interval(&best.parameters, &draws, of, resampling);
-        Estimate { value, low, high, confidence_ratio: resampling.confidence_ratio }
+        let value = of(&best.parameters);
+        interval(&best, &draws, of).unwrap_or_else(|| estimate::estimate(value, value, value))
     };
     let measured = || points.iter().map(|point| point.clients);
     let measured_clients_max = measured().max().unwrap_or_default();
@@ -109,8 +95,8 @@ pub fn fit(points: &[UslPoint], resampling: Resampling) -> Result<UslFit, UslErr
         lambda_per_s: estimate(|p| p[0]),
         sigma_ratio: estimate(|p| p[1]),
         kappa_ratio: estimate(|p| p[2]),
-        peak: peak(&best.parameters, &draws, measured_clients_max, resampling),
-        residual_ratio: data.residual_ratio(&best, degrees_of_freedom),
+        peak: peak(estimate, measured_clients_max),
+        residual_ratio: fitted.residual_ratio(&data.logarithms),
         measured_clients_min: measured().min().unwrap_or_default(),
         measured_clients_max,
     })
@@ -153,13 +139,11 @@ fn peak_rate(parameters: &[f64; 3]) -> f64 {
 }
 
 fn peak(
-    best: &[f64; 3],
-    draws: &[[f64; 3]],
+    estimate: impl Fn(fn(&[f64; 3]) -> f64) -> Estimate,
     measured_clients_max: u32,
-    resampling: Resampling,
 ) -> Option<UslPeak> {
     let open = |of: fn(&[f64; 3]) -> f64| {
-        let (value, low, high) = interval(best, draws, of, resampling);
+        let Estimate { value, low, high, .. } = estimate(of);
         OpenEstimate { value, low, high: high.is_finite().then_some(high) }
     };
     let clients = open(peak_clients);
@@ -168,19 +152,6 @@ fn peak(
         rate_per_s: open(peak_rate),
         extrapolated: clients.value > f64::from(measured_clients_max),
     })
-}
-
-/// A function of the parameters with its interval over the draws.
-fn interval(
-    best: &[f64; 3],
-    draws: &[[f64; 3]],
-    of: fn(&[f64; 3]) -> f64,
-    resampling: Resampling,
-) -> (f64, f64, f64) {
-    let value = of(best);
-    let mut values: Vec<f64> = draws.iter().map(of).collect();
-    let (low, high) = middle(&mut values, resampling.confidence_ratio).unwrap_or((value, value));
-    (value, low.min(value), high.max(value))
 }
 
 /// Points in the form that the fit works on.
@@ -240,13 +211,6 @@ impl Data {
             squares: best.squares,
             degrees_of_freedom,
         }
-    }
-
-    fn residual_ratio(&self, best: &Solution<3>, degrees_of_freedom: f64) -> f64 {
-        let distance = |(n, log): (&f64, &f64)| curve(&best.parameters, *n).ln() - log;
-        (self.clients.iter().zip(&self.logarithms).map(distance).map(|d| d * d).sum::<f64>()
-            / degrees_of_freedom)
-            .sqrt()
     }
 }
 

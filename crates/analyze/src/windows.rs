@@ -24,6 +24,8 @@ pub struct IntervalTotals {
     pub gap_s: Option<(f64, f64)>,
     /// Mean response time of successful operations; `None` without any.
     pub response_mean_us: Option<f64>,
+    /// Mean service time of successful operations; `None` without any.
+    pub service_mean_us: Option<f64>,
     /// Time average of the operations in flight.
     pub mean_in_flight: f64,
 }
@@ -31,14 +33,17 @@ pub struct IntervalTotals {
 impl IntervalTotals {
     /// The windows of a run.
     pub fn of_run(run: &Run) -> Vec<IntervalTotals> {
-        let mut times: BTreeMap<(PhaseKind, u64), (u64, f64)> = BTreeMap::new();
+        let mut times: BTreeMap<(PhaseKind, u64), (u64, [f64; 2])> = BTreeMap::new();
         for point in &run.series {
-            let (count, sum_us) = times.entry((point.phase, point.index)).or_default();
+            let (count, sums_us) = times.entry((point.phase, point.index)).or_default();
             *count += point.count;
-            *sum_us += point.response.mean_us * point.count as f64;
+            for (sum_us, latency) in sums_us.iter_mut().zip([&point.response, &point.service]) {
+                *sum_us += latency.mean_us * point.count as f64;
+            }
         }
         let of_point = |point: &IntervalPoint| {
-            let time = times.get(&(point.phase, point.index));
+            let time = times.get(&(point.phase, point.index)).filter(|(count, _)| *count > 0);
+            let means_us = time.map(|(count, sums_us)| sums_us.map(|sum| sum / *count as f64));
             IntervalTotals {
                 phase: point.phase,
                 start_s: point.start_s,
@@ -47,9 +52,8 @@ impl IntervalTotals {
                 failed: point.failed,
                 gap_s: point.gap_s,
                 mean_in_flight: point.mean_in_flight,
-                response_mean_us: time
-                    .filter(|(count, _)| *count > 0)
-                    .map(|(count, sum_us)| sum_us / *count as f64),
+                response_mean_us: means_us.map(|[response_us, _]| response_us),
+                service_mean_us: means_us.map(|[_, service_us]| service_us),
             }
         };
         run.intervals.iter().map(of_point).collect()
@@ -57,15 +61,14 @@ impl IntervalTotals {
 
     /// Appends the next window.
     pub(crate) fn append(&mut self, next: &IntervalTotals) {
-        let sum_us = |one: &IntervalTotals| Some(one.response_mean_us? * one.succeeded as f64);
-        let sums = [sum_us(self), sum_us(next)];
         let succeeded = self.succeeded + next.succeeded;
-        self.response_mean_us = sums
-            .iter()
-            .flatten()
-            .copied()
-            .reduce(|a, b| a + b)
-            .map(|sum_us| sum_us / succeeded as f64);
+        let mean_us = |of: fn(&IntervalTotals) -> Option<f64>| {
+            let sum_us = |one: &IntervalTotals| Some(of(one)? * one.succeeded as f64);
+            let sums = [sum_us(self), sum_us(next)].into_iter().flatten();
+            sums.reduce(|a, b| a + b).map(|sum_us| sum_us / succeeded as f64)
+        };
+        let means_us = [mean_us(|one| one.response_mean_us), mean_us(|one| one.service_mean_us)];
+        [self.response_mean_us, self.service_mean_us] = means_us;
         self.succeeded = succeeded;
         let in_flight_s =
             self.mean_in_flight * self.duration_s + next.mean_in_flight * next.duration_s;

@@ -4,6 +4,7 @@ use crate::ResultsError;
 use dyno_analyze::experiment::caveats::of_runs;
 use dyno_analyze::experiment::conditions::{self, Conditions};
 use dyno_analyze::experiment::findings::findings;
+use dyno_analyze::experiment::limits;
 use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Point};
 use dyno_record::model::{Caveat, CaveatKind, RunDocument, RunStatus};
@@ -28,13 +29,12 @@ pub fn open(folder: &Path) -> Result<Experiment, ResultsError> {
     Ok(document)
 }
 
-/// Collects the caveats of all runs and derives findings from the answer.
+/// Collects the caveats of all runs, and derives findings and the outcomes of limits from the answer.
 pub fn conclude(document: &mut Experiment, folder: &Path) {
-    let done = document.points.iter().filter(|point| point.figures.is_some());
     let (mut of_each, mut conditions) = (Vec::new(), Vec::new());
-    for point in done {
+    for (point, run) in runs(document, folder) {
         let name = || point.directory.clone();
-        let caveats = match run(point, folder) {
+        let caveats = match run {
             Ok(run) => {
                 conditions.push((name(), Conditions::of_run(&run, point.side)));
                 // A search ended the run early and does not use its figures.
@@ -50,6 +50,7 @@ pub fn conclude(document: &mut Experiment, folder: &Path) {
     }
     document.caveats = conditions::caveats(&conditions);
     document.caveats.extend(of_runs(&of_each));
+    document.limits = limits::of_experiment(document);
     document.findings = findings(document);
 }
 
@@ -65,22 +66,28 @@ pub struct RunConditions {
 /// Reads the conditions of the completed runs.
 pub fn conditions(document: &Experiment, folder: &Path) -> RunConditions {
     let mut found = RunConditions::default();
-    let done = document.points.iter().filter(|point| point.figures.is_some());
-    for point in done {
+    for (point, run) in runs(document, folder) {
         let name = point.directory.clone();
-        match run(point, folder) {
-            Ok(run) => {
-                let own = Conditions::of_run(&run, point.side);
-                found.known.push((name, own));
-            }
+        match run {
+            Ok(run) => found.known.push((name, Conditions::of_run(&run, point.side))),
             Err(reason) => found.unread.push((name, reason)),
         }
     }
     found
 }
 
-fn run(point: &Point, folder: &Path) -> Result<RunDocument, String> {
-    let path = folder.join(&point.directory).join(RUN);
-    let text = plain_file::read_text(&path).map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
+/// The completed runs, each with the reason if it cannot be read.
+fn runs<'a>(
+    document: &'a Experiment,
+    folder: &Path,
+) -> impl Iterator<Item = (&'a Point, Result<RunDocument, String>)> {
+    let done = document.points.iter().filter(|point| point.figures.is_some());
+    done.map(|point| {
+        let text = plain_file::read_text(&folder.join(&point.directory).join(RUN));
+        let text = text.map_err(|error| error.to_string());
+        let run = text.and_then(|text| {
+            RunDocument::from_json(text.as_bytes()).map_err(|error| error.to_string())
+        });
+        (point, run)
+    })
 }

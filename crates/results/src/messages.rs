@@ -2,6 +2,7 @@
 
 use crate::ResultsError;
 use dyno_analyze::caveats::failed_checks;
+use dyno_analyze::messages::CellLatencies;
 use dyno_record::Document;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
 use dyno_record::statement;
@@ -12,15 +13,6 @@ use std::path::Path;
 
 /// Folder of the cells, inside the experiment's folder.
 pub const CELLS: &str = "cells";
-
-/// Latencies of all messages of a cell.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CellLatencies {
-    pub cell: String,
-    /// Time from the intended send of each message to its receipt by the first consumer, in
-    /// nanoseconds, by producer and message number; `None` if it is unknown.
-    pub latencies_ns: Vec<Vec<Option<i64>>>,
-}
 
 /// A tail experiment with the latencies of its messages.
 pub struct AnalysedMessages {

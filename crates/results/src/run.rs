@@ -63,7 +63,8 @@ pub fn open(directory: &Path) -> Result<Run, ResultsError> {
     let mut run = Run::open(directory)?;
     if run.rebuilt {
         // The figures do not show these: notes of the reader, and facts known when the run began.
-        let kept = [CaveatKind::ProbeUnavailable, CaveatKind::DocumentCount];
+        let kept =
+            [CaveatKind::ProbeUnavailable, CaveatKind::DocumentCount, CaveatKind::CheckViolated];
         let known = run
             .document
             .caveats

@@ -22,9 +22,6 @@ const AMPLIFIED: f64 = 1.5;
 /// Share of ambiguous requests from which the device's share is doubtful.
 const AMBIGUOUS_RATIO: f64 = 0.2;
 
-/// Smallest reported change of the score.
-const NOTABLE_CHANGE: f64 = 0.1;
-
 /// Activity of the traced program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
@@ -67,52 +64,6 @@ fn order_name(score: f64) -> &'static str {
 /// The order by its score: `in almost random order` and the like.
 pub fn order_statement(score: f64) -> Statement {
     statement!("order", order = order_name(score))
-}
-
-/// Change of a file's order between two traces; `None` if one of them does not have a score.
-pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
-    let scores = (before.score?, after.score?);
-    if before.operation == Operation::Sync {
-        return None;
-    }
-    let change = match scores.1 - scores.0 {
-        change if change >= NOTABLE_CHANGE => "more_sequential",
-        change if change <= -NOTABLE_CHANGE => "more_random",
-        _ => "kept",
-    };
-    let moved = before.amplification.zip(after.amplification);
-    let said = statement!(
-        "order-compared",
-        operation = variant_name(&before.operation),
-        file = after.label(),
-        content = content(after),
-        change = change,
-        score_before = number(scores.0),
-        score_after = number(scores.1),
-        calls_before = before.calls,
-        calls_after = after.calls,
-        moved_before = moved.map(|(was, _)| times(was)),
-        moved_after = moved.map(|(_, is)| times(is))
-    );
-    Some(Finding::found(said, changes(before, after)))
-}
-
-/// Other changes.
-fn changes(before: &FilePattern, after: &FilePattern) -> Vec<Statement> {
-    let mut said = Vec::new();
-    let seeks = before.median_seek_bytes().zip(after.median_seek_bytes());
-    said.extend(seeks.map(|(was, is)| {
-        statement!("median-seek-changed", before = bytes(was), after = bytes(is))
-    }));
-    said.extend(before.latency.zip(after.latency).map(|(was, is)| {
-        let (was, is) = (time(was.mean_ns * 1e-9), time(is.mean_ns * 1e-9));
-        statement!("mean-latency-changed", before = was, after = is)
-    }));
-    said.extend(before.device.zip(after.device).map(|(was, is)| {
-        let (was, is) = (percent(was.waiting_ratio), percent(is.waiting_ratio));
-        statement!("waiting-for-device-changed", before = was, after = is)
-    }));
-    said
 }
 
 fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {

@@ -9,19 +9,17 @@ mod finding;
 mod grid;
 mod pages;
 mod pattern;
-mod slices;
 mod state;
 mod streams;
 mod totals;
 
-pub use finding::{Activity, compared, findings, order_statement};
-pub use grid::{Axis, Grid, Pictures};
+pub use finding::{Activity, findings, order_statement};
+pub use grid::{Axis, Grid};
 pub use pages::PAGE_BYTES;
 pub use pattern::{
     AccessPatterns, BlockSummary, DeviceShare, FilePattern, LatencyFigures, SeekDistances,
     StreamSummary, Window,
 };
-pub use slices::{Slice, Slices};
 pub use streams::BACKWARD_CREDIT;
 
 use device::{Matcher, Served};

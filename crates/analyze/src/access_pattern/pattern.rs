@@ -1,7 +1,6 @@
 //! Access patterns of the calls of one operation on one file.
 
-use super::grid::Pictures;
-use super::slices::Slices;
+use super::grid::Grid;
 use dyno_record::io_trace::document::{FileKind, FileRole};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
@@ -105,12 +104,9 @@ pub struct FilePattern {
     /// Shares of device and page cache; absent if the block layer was not traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceShare>,
-    /// Counts over time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slices: Option<Slices>,
-    /// Pictures; only for the files with the most calls.
+    /// Offsets over time; only for the files with the most calls.
     #[serde(skip)]
-    pub pictures: Option<Box<Pictures>>,
+    pub picture: Option<Box<Grid>>,
 }
 
 impl FilePattern {

@@ -2,10 +2,9 @@
 
 use super::Settings;
 use super::device::Served;
-use super::grid::Pictures;
+use super::grid::Grid;
 use super::pages::{PAGE_BYTES, PageSet};
 use super::pattern::{DeviceShare, FilePattern, LatencyFigures, SeekDistances, StreamSummary};
-use super::slices::{Slice, Slices};
 use super::streams::{Relation, StreamCounts, Streams};
 use dyno_record::io_trace::document::FileEntry;
 use dyno_record::io_trace::event::{Call, Operation};
@@ -43,12 +42,11 @@ pub(super) struct FileState {
     waited: u64,
     shared: u64,
     device_bytes: u64,
-    slices: Slices,
-    pictures: Option<Box<Pictures>>,
+    picture: Option<Box<Grid>>,
 }
 
 impl FileState {
-    pub(super) fn new(settings: &Settings, start_ns: i64, has_pictures: bool) -> FileState {
+    pub(super) fn new(settings: &Settings, start_ns: i64, has_picture: bool) -> FileState {
         FileState {
             streams: Streams::new(settings.gap_bytes),
             pages: PageSet::default(),
@@ -69,8 +67,7 @@ impl FileState {
             waited: 0,
             shared: 0,
             device_bytes: 0,
-            slices: Slices::new(start_ns),
-            pictures: has_pictures.then(|| Box::new(Pictures::new(start_ns))),
+            picture: has_picture.then(|| Box::new(Grid::offsets_over_time(start_ns))),
         }
     }
 
@@ -85,8 +82,6 @@ impl FileState {
         if call.returned >= 0 {
             self.size_bytes.add(bytes);
         }
-        let mut slice =
-            Slice { calls: 1, bytes, latency_sum_ns: call.latency_ns, ..Slice::default() };
         if bytes > 0 {
             self.moving_calls += 1;
             self.waiting_calls += u64::from(served.waited > 0);
@@ -94,13 +89,12 @@ impl FileState {
             self.shared += served.shared;
             self.device_bytes += served.bytes;
             if call.offset >= 0 {
-                self.place(call, bytes, &mut slice);
+                self.place(call, bytes);
             }
         }
-        self.slices.add(call.start_ns, &slice);
     }
 
-    fn place(&mut self, call: &Call, bytes: u64, slice: &mut Slice) {
+    fn place(&mut self, call: &Call, bytes: u64) {
         let bytes = bytes.min(MOST_CALL_BYTES);
         let offset = call.offset as u64;
         let first = offset / PAGE_BYTES;
@@ -119,11 +113,8 @@ impl FileState {
             1.. => self.seek_forward.add(distance),
             _ => self.seek_backward.add(distance),
         }
-        let is_judged = !matches!(placed.relation, Relation::First | Relation::Repeat);
-        slice.judged = u64::from(is_judged);
-        slice.credit = placed.credit;
-        if let Some(pictures) = &mut self.pictures {
-            pictures.add(call.start_ns, call.offset, call.latency_ns);
+        if let Some(picture) = &mut self.picture {
+            picture.add(call.start_ns, call.offset);
         }
     }
 
@@ -169,8 +160,7 @@ impl FileState {
             size_bytes: self.size_bytes,
             latency_ns: self.latency_ns,
             device,
-            slices: Some(self.slices),
-            pictures: self.pictures.filter(|_| placed > 0),
+            picture: self.picture.filter(|_| placed > 0),
         }
     }
 

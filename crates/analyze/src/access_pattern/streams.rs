@@ -41,8 +41,6 @@ pub(super) struct Placed {
     pub(super) relation: Relation,
     /// Distance to its start from the end of its stream, or else of the call before.
     pub(super) distance: i64,
-    /// Score of the call, including earlier calls of its run that count from now on.
-    pub(super) credit: f64,
 }
 
 /// Counts over the calls so far.
@@ -151,28 +149,25 @@ impl Streams {
         let distance = offset - head.end;
         if step == Step::Repeat {
             self.counts.repeats += 1;
-            return Placed { relation: Relation::Repeat, distance, credit: 0.0 };
+            return Placed { relation: Relation::Repeat, distance };
         }
         let relation = match step {
             Step::Forward if distance == 0 => Relation::Adjacent,
             Step::Backward => Relation::Backward,
             _ => Relation::Near,
         };
-        let credit = head.advance(step, offset, end);
+        head.pending.credit += head.advance(step, offset, end);
         head.calls += 1;
-        head.pending.credit += credit;
         head.pending.continued += 1;
         head.pending.adjacent += u64::from(relation == Relation::Adjacent);
         head.pending.backward += u64::from(relation == Relation::Backward);
         head.pending.switches += u64::from(is_switch);
-        let mut counted = 0.0;
         if head.calls >= SHORTEST_RUN {
             head.pending.runs = u64::from(head.calls == SHORTEST_RUN);
-            counted = head.pending.credit;
             self.counts.add(&head.pending);
             head.pending = StreamCounts::default();
         }
-        Placed { relation, distance, credit: counted }
+        Placed { relation, distance }
     }
 
     fn begin(&mut self, offset: i64, end: i64) -> Placed {
@@ -206,7 +201,6 @@ impl Streams {
                 Some(_) => Relation::Elsewhere,
             },
             distance: offset - self.previous_end.unwrap_or(offset),
-            credit: 0.0,
         }
     }
 

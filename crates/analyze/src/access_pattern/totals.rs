@@ -1,10 +1,9 @@
 //! The pattern of a file with only recorded totals.
 
 use super::pattern::{FilePattern, LatencyFigures, SeekDistances};
-use super::slices::{Slice, Slices};
 use super::state::amplification;
 use dyno_record::io_trace::document::TraceDocument;
-use dyno_record::io_trace::totals::{FileTotals, TimeSlice};
+use dyno_record::io_trace::totals::FileTotals;
 
 /// Number of calls without a previous position: the first one.
 const UNJUDGED: u64 = 1;
@@ -44,21 +43,6 @@ pub(super) fn pattern(totals: &FileTotals, document: &TraceDocument) -> FilePatt
         latency_ns: totals.latency_ns.clone(),
         latency: LatencyFigures::new(&totals.latency_ns, totals.latency_sum_ns, None),
         device: None,
-        slices: slices(&totals.slices),
-        pictures: None,
+        picture: None,
     }
-}
-
-fn slices(recorded: &[TimeSlice]) -> Option<Slices> {
-    let mut slices = Slices::new(recorded.first()?.start_ns);
-    for slice in recorded {
-        let counts = Slice {
-            calls: slice.calls,
-            bytes: slice.bytes,
-            latency_sum_ns: slice.latency_sum_ns,
-            ..Slice::default()
-        };
-        slices.add(slice.start_ns, &counts);
-    }
-    Some(slices)
 }

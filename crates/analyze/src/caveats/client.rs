@@ -32,8 +32,9 @@ const CLOSED_DELAY_FLOOR_US: f64 = 100.0;
 /// Share of arrivals that may start more than 1 ms late. At 1 % they begin to decide the 99th percentile of the
 /// response time.
 const LATE_RATIO: f64 = 0.01;
-/// Largest shortfall of the achieved rate below the offered one.
-const RATE_SHORTFALL_RATIO: f64 = 0.01;
+/// Largest share by which the achieved rate may fall short of the offered one: above it the queue grows, and its
+/// response time depends on the length of the run.
+pub const RATE_SHORTFALL_RATIO: f64 = 0.01;
 /// Standard deviations by which a random number of starts may fall short: once in 740 runs.
 const DEVIATIONS: f64 = 3.0;
 

@@ -62,6 +62,24 @@ pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
     })
 }
 
+/// Own operations that never returned or changed a document. No threshold applies: commands that match nothing cost less than
+/// production commands.
+pub(super) fn nothing_found(facts: &Facts<'_>) -> Option<Caveat> {
+    let is_own = facts.plan.data.as_ref().is_some_and(|data| !data.collections.is_empty());
+    let measure = facts.measure.filter(|_| is_own)?;
+    let operations = measure.operations.iter();
+    let empty: Vec<(&String, u64)> = operations
+        .filter(|(_, operation)| operation.documents == 0 && operation.count > 0)
+        .map(|(name, operation)| (name, operation.count))
+        .collect();
+    let count: u64 = empty.iter().map(|(_, count)| count).sum();
+    let names: Vec<String> = empty.iter().map(|(name, _)| format!("`{name}`")).collect();
+    (count > 0).then(|| {
+        let said = statement!("nothing-found", operations = names.join(", "), count = count);
+        super::facts::of_measure(CaveatKind::NothingFound, said)
+    })
+}
+
 /// Operations failed. No threshold applies: a failed operation has no latency, and the slowest ones fail
 /// first.
 pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {

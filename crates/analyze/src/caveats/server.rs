@@ -3,7 +3,7 @@
 use super::facts::{Facts, of_measure};
 use crate::costs::CHECKPOINT_INTERVAL_S;
 use crate::values::{bytes, time};
-use dyno_record::model::{Caveat, CaveatKind, RunDocument, ServerRecord};
+use dyno_record::model::{Caveat, CaveatKind, Effect, RunDocument, ServerRecord};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
@@ -11,10 +11,13 @@ use dyno_record::statement::Statement;
 /// documents that the plan names.
 pub(super) fn document_count(facts: &Facts<'_>) -> Option<Caveat> {
     let found = facts.document.server.documents?;
-    let planned = facts.plan.data.as_ref()?.records.saturating_mul(data_sets(facts.document));
+    let data = facts.plan.data.as_ref()?;
+    let planned = data.planned_documents().saturating_mul(data_sets(facts.document));
     // A warm-up with inserts or deletes may have changed the number before it was read.
-    let may_be_more = weight(facts, "insert") > 0.0;
-    let may_be_fewer = weight(facts, "delete") > 0.0;
+    // An own update may insert or delete as well.
+    let may_be_both = !data.collections.is_empty() && facts.document.draws(Effect::Update);
+    let may_be_more = facts.document.draws(Effect::Insert) || may_be_both;
+    let may_be_fewer = facts.document.draws(Effect::Delete) || may_be_both;
     let differs = (found > planned && !may_be_more) || (found < planned && !may_be_fewer);
     let said = statement!("other-document-count", found = found, planned = planned);
     differs.then(|| Caveat::of_run(CaveatKind::DocumentCount, said))
@@ -42,11 +45,25 @@ pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Option<Caveat> {
     fits.then(|| of_measure(CaveatKind::FitsInCache, said))
 }
 
+/// The plan chooses a block compressor, but its data cannot show the effect: random bytes do not shrink, and the
+/// cache holds pages uncompressed.
+pub(super) fn compression(facts: &Facts<'_>) -> Option<Caveat> {
+    facts.plan.server.as_ref()?.block_compressor.as_ref()?;
+    let is_random = facts.plan.data.as_ref()?.compressible_ratio == 0.0;
+    let is_cached = fits_in_cache(facts).is_some();
+    let said = statement!(
+        "compression-without-effect",
+        is_random = is_random.then_some(true),
+        is_cached = is_cached.then_some(true)
+    );
+    (is_random || is_cached).then(|| Caveat::of_run(CaveatKind::Compression, said))
+}
+
 /// Writes are acknowledged before they are durable. This is stated, not judged: it is a choice, but results
 /// with different choices cannot be compared.
 pub(super) fn durability(facts: &Facts<'_>) -> Option<Caveat> {
-    const WRITES: [&str; 4] = ["update", "insert", "read_modify_write", "delete"];
-    if !WRITES.iter().any(|name| weight(facts, name) > 0.0) {
+    let writes = [Effect::Update, Effect::Insert, Effect::Delete];
+    if !writes.into_iter().any(|effect| facts.document.draws(effect)) {
         return None;
     }
     let server = &facts.document.server;
@@ -131,9 +148,4 @@ pub(super) fn unverified_tls(facts: &Facts<'_>) -> Option<Caveat> {
     let number = given.len();
     let said = statement!("tls-not-verified", options = given, number = number);
     (number > 0).then(|| Caveat::of_run(CaveatKind::UnverifiedTls, said))
-}
-
-/// Weight of an operation in the plan.
-fn weight(facts: &Facts<'_>, operation: &str) -> f64 {
-    facts.plan.operations.get(operation).copied().unwrap_or(0.0)
 }

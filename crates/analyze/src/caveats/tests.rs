@@ -3,9 +3,9 @@
 use super::*;
 use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{
-    Arrivals, CaveatKind, ClientUsage, Environment, Event, EventRecord, InstanceRecord,
-    LatencySummary, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus,
-    SCHEMA_VERSION, ServerRecord,
+    Arrivals, CaveatKind, ClientUsage, Effect, Environment, Event, EventRecord, InstanceRecord,
+    LatencySummary, Operation, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse,
+    RunStatus, SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
@@ -66,6 +66,13 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
             "operations": {"read": 1.0},
             "schedule": {"kind": "closed"},
         }),
+        operations: vec![
+            Operation::new("read", Effect::Read),
+            Operation::new("update", Effect::Update),
+            Operation::new("insert", Effect::Insert),
+            Operation::new("delete", Effect::Delete),
+        ]
+        .into(),
         environment: Environment {
             cpus: Some(4),
             cpu_governor: Some("performance".to_owned()),
@@ -94,6 +101,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         sources: Vec::new(),
         collections: Vec::new(),
         secondary_indexes: None,
+        checks: Vec::new(),
         dropped: Vec::new(),
         events: Vec::new(),
         caveats: Vec::new(),
@@ -107,6 +115,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         failed: 0,
         gap_s: None,
         response_mean_us: Some(800.0),
+        service_mean_us: Some(800.0),
         mean_in_flight: 4.0,
     };
     (document, (0..30).map(window).collect())
@@ -268,21 +277,25 @@ fn busy_client_that_keeps_its_schedule_is_spinning() {
     assert_eq!(busy(3_001), [CaveatKind::GeneratorBottleneck, CaveatKind::LateStarts]);
 }
 
+/// Busy time of a resource in a measure phase of 30 s.
+fn used(resource: ResourceKind, units: u64, busy_s: f64) -> ResourceUse {
+    ResourceUse {
+        phase: PhaseKind::Measure,
+        resource,
+        units,
+        allowed: None,
+        busy_s,
+        duration_s: 30.0,
+        reported: None,
+        disks: Vec::new(),
+    }
+}
+
 #[test]
 fn client_short_of_cpu_is_the_bottleneck_beside_idle_cpus() {
     let with = |wait_s: f64, host_s: f64| {
         after(|d| {
             measure(d).client.cpu_user_s = 5.0;
-            let used = |resource, units, busy_s| ResourceUse {
-                phase: PhaseKind::Measure,
-                resource,
-                units,
-                allowed: None,
-                busy_s,
-                duration_s: 30.0,
-                reported: None,
-                disks: Vec::new(),
-            };
             d.resources = vec![
                 used(ResourceKind::ClientCpuWait, 1, wait_s),
                 used(ResourceKind::HostCpu, 2, host_s),
@@ -573,6 +586,29 @@ fn data_up_to_the_size_of_the_cache_fits() {
 }
 
 #[test]
+fn chosen_compressor_needs_data_that_shows_its_effect() {
+    let with = |compressor: Option<&str>, compressible_ratio: f64, data_bytes: u64| {
+        let found = messages(|d| {
+            d.plan["server"] = json!({"block_compressor": compressor});
+            d.plan["data"]["compressible_ratio"] = json!(compressible_ratio);
+            d.server.data_bytes = Some(data_bytes);
+        });
+        found.into_iter().find(|said| said.starts_with("compression"))
+    };
+    let (cached, larger) = (1 << 30, (1 << 30) + 1);
+    assert_eq!(with(None, 0.0, cached), None);
+    assert_eq!(with(Some("zstd"), 0.5, larger), None);
+    for (compressible_ratio, data_bytes, reasons) in [
+        (0.0, larger, "is_random: true"),
+        (0.5, cached, "is_cached: true"),
+        (0.0, cached, "is_cached: true, is_random: true"),
+    ] {
+        let found = with(Some("zstd"), compressible_ratio, data_bytes).expect("a caveat");
+        assert!(found.contains(reasons), "{found}");
+    }
+}
+
+#[test]
 fn early_acknowledgement_is_stated_for_writes() {
     let with = |concern: &str, topology: &str| {
         messages(|d| {
@@ -660,7 +696,7 @@ fn failed_checks_are_reported_once_and_others_are_not() {
     let failing = |check| after(|d| d.environment.doctor = vec![verdict(check, Level::Fail)]);
     assert_eq!(failing(CheckName::Swappiness), [CaveatKind::MachineSetting]);
     assert_eq!(failing(CheckName::CpuGovernor), [CaveatKind::CpuFrequency]);
-    assert_eq!(failing(CheckName::OtherLoad), [CaveatKind::SharedMachine]);
+    assert_eq!(failing(CheckName::OtherLoad), [CaveatKind::OtherLoad]);
     assert_eq!(failing(CheckName::SharedCores), NONE);
     let warned = verdict(CheckName::Swappiness, Level::Warn);
     assert_eq!(after(|d| d.environment.doctor = vec![warned]), NONE);
@@ -673,6 +709,43 @@ fn failed_checks_are_reported_once_and_others_are_not() {
             "check-fails (advised: 0 or 1, change: sysctl, check: swappiness, found: 60, why: it is slow)"
         ]
     );
+}
+
+#[test]
+fn measured_use_by_others_replaces_the_check_before_the_run() {
+    let with = |host_s: f64| {
+        let found = messages(|d| {
+            measure(d).client.cpu_user_s = 5.0;
+            d.environment.doctor = vec![verdict(CheckName::OtherLoad, Level::Fail)];
+            d.resources = vec![
+                used(ResourceKind::ServerCpu, 4, 20.0),
+                used(ResourceKind::HostCpu, 4, host_s),
+            ];
+        });
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].clone()
+    };
+    // With 17 s of the client: 5 % of 120 s are 6 s.
+    let used = with(20.0 + 17.0 + 6.1);
+    assert!(used.starts_with("cpus-used-by-others (cpus: 4, others: 0.203, "), "{used}");
+    assert!(with(20.0 + 17.0 + 5.9).starts_with("check-fails"));
+}
+
+#[test]
+fn use_by_others_is_measured_in_a_load() {
+    let (mut document, _) = sound();
+    let mut resources =
+        vec![used(ResourceKind::ServerCpu, 4, 20.0), used(ResourceKind::HostCpu, 4, 80.0)];
+    resources.iter_mut().for_each(|one| one.phase = PhaseKind::Load);
+    document.resources = resources;
+    document.environment.doctor = vec![verdict(CheckName::OtherLoad, Level::Fail)];
+    document.phases[0].name = PhaseKind::Load;
+    let found = caveats(&document, &[]);
+    let of_others: Vec<_> = found.iter().filter(|one| one.kind == CaveatKind::OtherLoad).collect();
+    let [one] = of_others.as_slice() else { panic!("{found:?}") };
+    assert_eq!(one.phase, Some(PhaseKind::Load));
+    // 80 s less 20 s of the server and 15 s of the client, of 4 CPUs for 30 s.
+    assert_eq!(one.statement.number("share"), Some(0.375));
 }
 
 #[test]

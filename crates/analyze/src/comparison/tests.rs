@@ -174,11 +174,11 @@ fn too_few_pairs_are_not_enough_data() {
 #[test]
 fn the_number_of_pairs_needed_follows_the_deviation() {
     // t of 95 % with 15 degrees of freedom is 2.131: 2.131 · 0.02 / 4 = 0.0107.
-    assert_eq!(pairs_needed(0.02, 0.0107, 0.95), Some(16));
-    assert_eq!(pairs_needed(0.02, 0.0106, 0.95), Some(17));
-    assert_eq!(pairs_needed(0.0, 0.01, 0.95), Some(2));
-    assert_eq!(pairs_needed(1.0, 0.001, 0.95), None);
-    assert_eq!(pairs_needed(f64::NAN, 0.1, 0.95), None);
+    assert_eq!(pairs_needed(0.02, 0.0107), Some(16));
+    assert_eq!(pairs_needed(0.02, 0.0106), Some(17));
+    assert_eq!(pairs_needed(0.0, 0.01), Some(2));
+    assert_eq!(pairs_needed(1.0, 0.001), None);
+    assert_eq!(pairs_needed(f64::NAN, 0.1), None);
     let found = EQUAL.compare(1, 3, Statistic::Rate);
     let needed = pairs_expected(&found).unwrap();
     assert!(is_precise(&found) || (4..40).contains(&needed), "{needed}");
@@ -238,34 +238,36 @@ fn side(bench: Bench, seed: u64, first: u64, count: u64, speed: f64) -> Runs {
     Runs::new(&(0..count).map(run).collect::<Vec<_>>())
 }
 
-fn of_sides(bench: Bench, seed: u64, counts: [u64; 2]) -> Comparison {
+fn of_sides(bench: Bench, seed: u64, counts: [u64; 2], earlier: u64) -> Comparison {
     let a = side(bench, seed, 0, counts[0], 1.0);
     let b = side(bench, seed, 1_000, counts[1], bench.ratio);
+    let (earlier, none) = (side(bench, seed, 2_000, earlier, 1.0), Runs::new(&[]));
     let resampling = Resampling { draws: 200, ..Resampling::seeded(seed) };
-    compare_sides([&a, &b], Statistic::Rate, 0.05, resampling).expect("a comparison")
+    compare_sides([&a, &b], [&earlier, &none], Statistic::Rate, 0.05, resampling)
+        .expect("a comparison")
 }
 
 #[test]
 fn runs_of_two_sides_differ_by_chance_in_few_comparisons() {
     let noisy = Bench { between_ratio: 0.1, ..EQUAL };
-    for counts in [[5, 5], [3, 8], [5, 1]] {
+    for (counts, earlier) in [([5, 5], 0), ([3, 8], 0), ([5, 1], 0), ([1, 1], 3), ([1, 1], 8)] {
         let claims = (0..200).filter(|seed| {
-            let verdict = of_sides(noisy, *seed, counts).verdict;
+            let verdict = of_sides(noisy, *seed, counts, earlier).verdict;
             matches!(verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
         });
         // 5 % of 200 are 10; more than 20 have a probability of 0.1 % then.
         let claims = claims.count();
-        assert!(claims <= 20, "{counts:?}: {claims} of 200");
+        assert!(claims <= 20, "{counts:?}, {earlier}: {claims} of 200");
     }
 }
 
 #[test]
 fn enough_runs_of_two_sides_show_a_slower_one() {
     let slower = Bench { ratio: 0.85, between_ratio: 0.02, ..EQUAL };
-    for counts in [[5, 5], [5, 1]] {
-        let found = of_sides(slower, 1, counts);
+    for (counts, earlier) in [([5, 5], 0), ([5, 1], 0), ([1, 1], 8)] {
+        let found = of_sides(slower, 1, counts, earlier);
         assert_eq!(found.verdict, ComparisonVerdict::Slower, "{found:?}");
         assert_eq!(found.basis, Basis::BetweenRuns);
     }
-    assert_eq!(of_sides(slower, 1, [1, 1]).basis, Basis::WithinRun);
+    assert_eq!(of_sides(slower, 1, [1, 1], 0).basis, Basis::WithinRun);
 }

@@ -132,9 +132,17 @@ fn document() -> RunDocument {
     let server = json!({
         "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local", "settings": {},
     });
+    let effects = [
+        ("read", "read"),
+        ("update", "update"),
+        ("insert", "insert"),
+        ("delete", "delete"),
+        ("insert_batch", "insert"),
+    ];
+    let operations = effects.map(|(name, effect)| json!({"name": name, "effect": effect}));
     let bare = json!({
         "schema_version": 1, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
-        "status": "complete", "plan": {}, "environment": {}, "server": server, "phases": [], "caveats": [],
+        "status": "complete", "plan": {}, "operations": operations, "environment": {}, "server": server, "phases": [], "caveats": [],
     });
     let document: RunDocument = serde_json::from_value(bare).expect("a run document");
     assert_eq!(document.status, RunStatus::Complete);

@@ -1,19 +1,23 @@
 //! Results of a comparison of two plans.
 
-use super::comparable::{Difference, differences};
+use super::caveats::of_runs;
+use super::comparable::{Difference, differences, distinction, plan_differences};
 use super::demands;
+use super::limits::{judge, planned};
 use super::relative::explanation;
 use crate::comparison::{Pair, compare, compare_sides, is_precise, pairs_expected};
 use crate::costs;
+use crate::grouping::distinct;
 use crate::resampling::Resampling;
+use crate::robust::mean;
 use crate::uncertainty::runs::Runs;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series};
 use crate::values::exact;
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures,
-    Side, Statistic,
+    AbAnswer, AbEnd, Basis, ComparedFigure, Comparison, ComparisonVerdict, DisturbedPair,
+    Experiment, Figures, Judged, Limit, Side, Statistic,
 };
-use dyno_record::model::RunDocument;
+use dyno_record::model::{Caveat, RunDocument};
 use dyno_record::plan::ScheduleKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -24,16 +28,29 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The 99th percentile of the response time.
 pub(super) const P99: Statistic = Statistic::Percentile { percent: 99.0 };
 
+/// Most pairs, or runs of each side, that are worth making: this many pairs of runs of a minute take more than a day.
+pub const MOST_REASONABLE_PAIRS: u32 = 1000;
+
 /// The deciding figure of all operations: the 99th percentile at an offered rate, otherwise the rate.
 pub fn deciding(is_open: bool) -> Statistic {
     if is_open { P99 } else { Statistic::Rate }
 }
 
-/// The compared figures, the deciding one first.
-pub(super) fn statistics(deciding: Statistic) -> impl Iterator<Item = Statistic> {
+/// The compared figures, the deciding one first, with those that only a limit needs.
+pub(super) fn statistics(deciding: Statistic, limits: &[Limit]) -> Vec<Statistic> {
     let percentile = |percent| Statistic::Percentile { percent };
-    let all = [Statistic::MeanTime, percentile(50.0), percentile(95.0), P99, Statistic::Rate];
-    std::iter::once(deciding).chain(all.into_iter().filter(move |one| *one != deciding))
+    let mut all = vec![deciding];
+    let usual = [Statistic::MeanTime, percentile(50.0), percentile(95.0), P99, Statistic::Rate];
+    let of_limits = limits.iter().filter_map(|limit| match limit.figure {
+        ComparedFigure::Statistic(statistic) => Some(statistic),
+        ComparedFigure::Cost(_) => None,
+    });
+    for one in usual.into_iter().chain(of_limits) {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
 }
 
 /// Divisor for the most pairs that are set aside among the pairs that may be run: if the hypervisor always
@@ -139,24 +156,27 @@ pub fn servers(experiment: &Experiment) -> [Option<String>; 2] {
 
 /// The server of runs that should have the same one, or all of them if they differ.
 pub(super) fn servers_of<'a>(runs: impl Iterator<Item = &'a Figures>) -> Option<String> {
-    let mut all: Vec<&str> = Vec::new();
-    for server in runs.filter_map(|run| run.server.as_deref()) {
-        if !all.contains(&server) {
-            all.push(server);
-        }
-    }
+    let all = distinct(runs.filter_map(|run| run.server.as_deref()));
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
-/// `A` and `B`, with their servers if they differ: `B (mongod 6.0.27)`.
+/// `A` and `B`, with what distinguishes them if it is short: their servers, or the only setting that differs:
+/// `B (mongod 6.0.27)`, `B (zstd)`.
 pub fn labels(experiment: &Experiment) -> [String; 2] {
     let both = servers(experiment);
-    let differ = both[0] != both[1];
-    let label = |name: &str, server: &Option<String>| match server.as_ref().filter(|_| differ) {
-        Some(server) => format!("{name} ({server})"),
-        None => name.to_owned(),
+    let named = match experiment.options.ab.as_ref() {
+        _ if both[0] != both[1] => both,
+        Some(options) => distinction(&plan_differences(&experiment.plan, &options.plan_of_b)),
+        None => [None, None],
     };
-    [label("A", &both[0]), label("B", &both[1])]
+    labelled(named)
+}
+
+fn labelled([a, b]: [Option<String>; 2]) -> [String; 2] {
+    [("A", a), ("B", b)].map(|(letter, named)| match named {
+        Some(named) => format!("{letter} ({named})"),
+        None => letter.to_owned(),
+    })
 }
 
 /// Existing runs, one or several per side, with their differences.
@@ -168,12 +188,46 @@ pub struct RunComparison {
     pub b: String,
     /// Number of runs of A and of B.
     pub runs: [usize; 2],
+    /// Number of earlier runs of the plan of A and of B that show the variation of a single run.
+    #[serde(default)]
+    pub earlier_runs: [usize; 2],
     /// Differences other than the result.
     pub differences: Vec<Difference>,
     /// Whether no difference forbids the comparison.
     pub comparable: bool,
     /// The comparison; absent if the runs are too short.
     pub answer: Option<AbAnswer>,
+    /// Compared values of A and of B.
+    #[serde(default)]
+    pub values: Vec<SideValues>,
+    /// How much worse B may be, and whether it is.
+    #[serde(default)]
+    pub limits: Vec<Judged>,
+    /// Caveats of all runs, each once.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
+}
+
+/// A statistic of both sides, over all runs of each: operations per second, or microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideValues {
+    pub statistic: Statistic,
+    pub a: f64,
+    pub b: f64,
+}
+
+/// The runs of one side of a comparison.
+#[derive(Clone, Debug, Default)]
+pub struct SideRuns {
+    /// Path that was given for the side.
+    pub name: String,
+    /// Names of the runs.
+    pub names: Vec<String>,
+    pub documents: Vec<RunDocument>,
+    /// Windows of each run's measure phase.
+    pub windows: Vec<Vec<IntervalSample>>,
+    /// Windows of other runs of the same plan and server. They show how much a single run varies.
+    pub earlier: Vec<Vec<IntervalSample>>,
 }
 
 impl RunComparison {
@@ -181,59 +235,66 @@ impl RunComparison {
     /// `of_operation` the windows contain a single kind of operation. `allowed` names differences that do not
     /// forbid the comparison.
     pub fn new(
-        names: [String; 2],
-        documents: [&[RunDocument]; 2],
-        windows: [&[Vec<IntervalSample>]; 2],
+        sides: &[SideRuns; 2],
         of_operation: bool,
         margin_ratio: f64,
+        limits: &[Limit],
         allowed: &[String],
         resampling: Resampling,
     ) -> RunComparison {
+        let documents = [0, 1].map(|side: usize| sides[side].documents.as_slice());
         let mut differences = differences_of_sides(documents);
         for one in &mut differences {
             one.forbids &= !allowed.contains(&one.what);
         }
-        let sides = windows.map(Runs::new);
-        let sides = [&sides[0], &sides[1]];
+        let [a, b] = [0, 1].map(|side: usize| Runs::new(&sides[side].windows));
+        let earlier = [0, 1].map(|side: usize| Runs::new(&sides[side].earlier));
         let is_open =
             documents.iter().copied().flatten().any(|document| {
                 document.recorded_plan().schedule_kind() != Some(ScheduleKind::Closed)
             });
         // The plan sets the share of one of several operations in the rate.
         let deciding = if of_operation { Statistic::MeanTime } else { deciding(is_open) };
-        let [a, b] = names;
-        let compared = |statistic| compare_sides(sides, statistic, margin_ratio, resampling);
-        let mut answer = answer(deciding, compared);
+        let compared = |statistic| {
+            let earlier = [&earlier[0], &earlier[1]];
+            compare_sides([&a, &b], earlier, statistic, margin_ratio, resampling)
+        };
+        let statistics = statistics(deciding, limits);
+        let answer = answer(deciding, &statistics, compared)
+            .map(|answer| AbAnswer { costs: costs::ratios_of_runs(documents), ..answer });
+        let mut answer = answer.map(|answer| planned(answer, limits));
         let comparable = differences.iter().all(|difference| !difference.forbids);
-        if let Some(answer) = &mut answer {
-            answer.costs = costs::ratios_of_runs(documents);
-            if !comparable {
-                answer
-                    .comparisons
-                    .iter_mut()
-                    .for_each(|row| row.verdict = ComparisonVerdict::NotComparable);
-            }
+        let rows = answer.iter_mut().flat_map(|answer| &mut answer.comparisons);
+        rows.filter(|_| !comparable).for_each(|row| row.verdict = ComparisonVerdict::NotComparable);
+        let values = statistics.into_iter().filter_map(|statistic| {
+            let unit = if statistic == Statistic::Rate { 1.0 } else { 1e-3 };
+            let [a, b] = [a.value(statistic)?, b.value(statistic)?].map(|value| value * unit);
+            Some(SideValues { statistic, a, b })
+        });
+        let caveats = sides.iter().flat_map(|side| side.names.iter().zip(&side.documents));
+        let caveats = caveats.map(|(name, document)| (name.clone(), document.caveats.clone()));
+        RunComparison {
+            a: sides[0].name.clone(),
+            b: sides[1].name.clone(),
+            runs: [a.len(), b.len()],
+            earlier_runs: earlier.each_ref().map(Runs::len),
+            comparable,
+            differences,
+            limits: judge(answer.as_ref(), limits),
+            answer,
+            values: values.collect(),
+            caveats: of_runs(&caveats.collect::<Vec<_>>()),
         }
-        RunComparison { a, b, runs: sides.map(Runs::len), comparable, differences, answer }
     }
 
-    /// Whether each side has one run, so that the variation of runs is unknown.
+    /// `A` and `B`, with the only setting that differs: `B (zstd)`.
+    pub fn labels(&self) -> [String; 2] {
+        labelled(distinction(&self.differences))
+    }
+
+    /// Whether nothing shows how much the runs vary.
     pub fn is_of_single_runs(&self) -> bool {
-        self.runs.iter().all(|runs| *runs < 2)
-    }
-
-    /// Whether B is slower than A in the deciding statistic by more than this share: its interval excludes 1,
-    /// and the ratio itself exceeds the share.
-    pub fn is_slower_by(&self, share: f64) -> bool {
-        let first = self.answer.as_ref().and_then(AbAnswer::decision);
-        first.is_some_and(|first| {
-            let ratio = if first.statistic.larger_is_better() {
-                1.0 / first.ratio.value
-            } else {
-                first.ratio.value
-            };
-            first.verdict == ComparisonVerdict::Slower && ratio > 1.0 + share
-        })
+        self.runs.iter().chain(&self.earlier_runs).all(|runs| *runs < 2)
     }
 }
 
@@ -266,17 +327,21 @@ pub fn analyze(
     pairs: &[Pair],
     deciding: Statistic,
     margin_ratio: f64,
+    limits: &[Limit],
     resampling: Resampling,
 ) -> Option<AbAnswer> {
-    answer(deciding, |statistic| compare(pairs, statistic, margin_ratio, resampling))
+    let statistics = statistics(deciding, limits);
+    answer(deciding, &statistics, |statistic| compare(pairs, statistic, margin_ratio, resampling))
 }
 
 /// The answer by a comparison method.
 fn answer(
     deciding: Statistic,
+    statistics: &[Statistic],
     compared: impl Fn(Statistic) -> Option<Comparison>,
 ) -> Option<AbAnswer> {
-    let mut comparisons: Vec<Comparison> = statistics(deciding).filter_map(compared).collect();
+    let mut comparisons: Vec<Comparison> =
+        statistics.iter().copied().filter_map(compared).collect();
     // One run per side does not show the variation of runs.
     let of_one_run = comparisons.iter_mut().filter(|row| row.basis == Basis::WithinRun);
     of_one_run.for_each(|row| row.verdict = ComparisonVerdict::NotEnoughData);
@@ -337,7 +402,7 @@ pub fn explained(mut answer: AbAnswer, experiment: &Experiment) -> AbAnswer {
     answer.costs = costs::ratios(&costs.collect::<Option<Vec<_>>>().unwrap_or_default());
     let mean_us = |side: usize| {
         let logs = pairs.iter().map(|pair| pair[side].response_mean_us.value.ln());
-        (logs.sum::<f64>() / pairs.len() as f64).exp()
+        mean(&logs.collect::<Vec<_>>()).exp()
     };
     let clients = pairs.iter().flatten().map(|run| run.clients).max();
     let decision = answer.decision().zip(clients);
@@ -359,6 +424,7 @@ mod tests {
     use super::*;
 
     use crate::uncertainty::histogram::SparseHistogram;
+    use serde_json::{Value, json};
 
     fn run(windows: usize, per_window: u64) -> Series {
         let sample = |place: usize| IntervalSample {
@@ -379,8 +445,9 @@ mod tests {
             candidate: run(30, per_window),
             baseline_first: true,
         };
-        let p99 =
-            |per_window| analyze(&[pair(per_window)], P99, 0.05, Resampling::seeded(1)).unwrap();
+        let p99 = |per_window| {
+            analyze(&[pair(per_window)], P99, 0.05, &[], Resampling::seeded(1)).unwrap()
+        };
         let few = p99(20);
         assert!(!few.comparisons.is_empty());
         assert_eq!((few.decision(), few.end), (None, AbEnd::Spent));
@@ -397,8 +464,54 @@ mod tests {
     #[test]
     fn single_operation_is_decided_by_its_time_and_not_the_rate() {
         let pair = Pair { baseline: run(30, 2000), candidate: run(30, 2000), baseline_first: true };
-        let found = analyze(&[pair], Statistic::MeanTime, 0.05, Resampling::seeded(1)).unwrap();
+        let found =
+            analyze(&[pair], Statistic::MeanTime, 0.05, &[], Resampling::seeded(1)).unwrap();
         assert_eq!(found.decision().unwrap().statistic, Statistic::MeanTime);
+    }
+
+    #[test]
+    fn statistic_of_a_limit_is_compared_once() {
+        let limit = |name: &str| Limit { figure: name.parse().unwrap(), margin_ratio: 0.1 };
+        let usual = statistics(Statistic::Rate, &[limit("p99"), limit("server-cpu")]);
+        assert_eq!(usual, statistics(Statistic::Rate, &[]));
+        let more = statistics(Statistic::Rate, &[limit("p99.9")]);
+        assert_eq!(more[..usual.len()], usual);
+        assert_eq!(more[usual.len()..], [Statistic::Percentile { percent: 99.9 }]);
+    }
+
+    #[test]
+    fn sides_are_named_by_the_only_setting_that_differs() {
+        let plan = |compressor: Option<&str>, clients: u32, durable: bool| {
+            json!({
+                "name": format!("{clients}"),
+                "server": {"block_compressor": compressor, "durable_writes": durable},
+                "client": {"clients": clients},
+            })
+        };
+        let named = |a: &Value, b: &Value| labelled(distinction(&plan_differences(a, b)));
+        let base = plan(Some("snappy"), 8, false);
+        for (other, expected) in [
+            (plan(Some("zstd"), 8, false), ["A (snappy)", "B (zstd)"]),
+            (plan(None, 8, false), ["A (snappy)", "B (block_compressor default)"]),
+            (plan(Some("snappy"), 16, false), ["A (clients 8)", "B (clients 16)"]),
+            (
+                plan(Some("snappy"), 8, true),
+                ["A (durable_writes false)", "B (durable_writes true)"],
+            ),
+            (plan(Some("zstd"), 16, false), ["A", "B"]),
+            (plan(Some(&"z".repeat(30)), 8, false), ["A", "B"]),
+            (base.clone(), ["A", "B"]),
+        ] {
+            assert_eq!(named(&base, &other), expected);
+        }
+        let caveat = |what: &str| Difference {
+            what: what.to_owned(),
+            a: "yes (A)".to_owned(),
+            b: "no (B)".to_owned(),
+            forbids: true,
+        };
+        let of_runs = [caveat("caveat partial"), caveat("other caveats"), caveat("status")];
+        assert_eq!(distinction(&of_runs), [None, None]);
     }
 
     #[test]

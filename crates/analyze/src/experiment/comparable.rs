@@ -4,11 +4,11 @@ use crate::caveats::has_other_load;
 use dyno_record::model::{CaveatKind, IdleState, PhaseKind, RunDocument, RunStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Caveats that make a run's figures invalid for its server.
-const SPOILING: [CaveatKind; 8] = [
+pub const SPOILING: [CaveatKind; 9] = [
     CaveatKind::ClientStopped,
     CaveatKind::Fleet,
     CaveatKind::GeneratorBottleneck,
@@ -16,17 +16,19 @@ const SPOILING: [CaveatKind; 8] = [
     CaveatKind::DocumentCount,
     CaveatKind::Partial,
     CaveatKind::Integrity,
+    CaveatKind::CheckViolated,
     CaveatKind::RecordChanged,
 ];
 
 /// Caveats that affect a comparison only if exactly one run has them.
-const ONE_SIDED: [CaveatKind; 6] = [
+const ONE_SIDED: [CaveatKind; 7] = [
     CaveatKind::NotSteady,
     CaveatKind::Errors,
     CaveatKind::DroppedArrivals,
     CaveatKind::RateNotAchieved,
     CaveatKind::FitsInCache,
     CaveatKind::SharedMachine,
+    CaveatKind::OtherLoad,
 ];
 
 /// Plan parts that define the workload. Parts that may differ on purpose (the server, the client's threads) are
@@ -47,6 +49,94 @@ pub struct Difference {
     pub forbids: bool,
 }
 
+/// Differences between the workloads of two recorded plans: data, operations, keys, access and schedule.
+pub fn workload_differences(a: &Value, b: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for section in WORKLOAD.into_iter().chain(["schedule"]) {
+        compare_section(section, a, b, &mut |what, a, b| {
+            if a != b {
+                found.push(Difference { what: what.to_owned(), a, b, forbids: true });
+            }
+        });
+    }
+    found
+}
+
+/// Where servers run, and their programs: nightly runs may change them, and their series shows the effect.
+const PLACES: [&str; 6] = [
+    "server.uri",
+    "server.mongod",
+    "server.mongos",
+    "server.data_dir",
+    "server.listen",
+    "server.advertise",
+];
+
+/// Differences that put two recorded plans into different series: their workloads, the settings of their servers, and the
+/// load of closed loops.
+pub fn series_differences(a: &Value, b: &Value) -> Vec<Difference> {
+    let is_closed =
+        |plan: &Value| matches!(plan["schedule"]["kind"].as_str(), Some("closed" | "throttled"));
+    let are_closed = is_closed(a) && is_closed(b);
+    let mut found = workload_differences(a, b);
+    for section in ["server", "client"] {
+        compare_section(section, a, b, &mut |what, a, b| {
+            let is_load = what == "client.clients" || what.starts_with("client.think_time");
+            let counts =
+                if section == "server" { !PLACES.contains(&what) } else { is_load && are_closed };
+            if counts && a != b {
+                found.push(Difference { what: what.to_owned(), a, b, forbids: false });
+            }
+        });
+    }
+    found
+}
+
+/// Parts of a recorded plan that are not settings; a plan that was not recorded is one as a whole.
+const NO_SETTINGS: [&str; 4] = ["plan", "plan.name", "plan.description", "plan.tags"];
+
+/// Differences in the settings of two recorded plans.
+pub(super) fn plan_differences(a: &Value, b: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare_values("plan", Some(a), Some(b), &mut |what, a, b| {
+        if a != b && !NO_SETTINGS.contains(&what) {
+            found.push(Difference { what: what.to_owned(), a, b, forbids: false });
+        }
+    });
+    found
+}
+
+/// Most characters of a name by a setting.
+const LONGEST_NAME: usize = 24;
+
+/// Values that say nothing without their key.
+const VAGUE: [&str; 8] = ["true", "false", "on", "off", "none", "auto", "default", "unknown"];
+
+/// Short names of both sides by the only setting in which they differ: `zstd`, or `clients 16` where the value alone says
+/// little. `None` if they differ in several settings or in none, or if a name would be long.
+pub(super) fn distinction(differences: &[Difference]) -> [Option<String>; 2] {
+    let is_setting = |one: &&Difference| {
+        let what = one.what.as_str();
+        what != "status" && !what.starts_with("caveat ") && !DISTURBANCES.contains(&what)
+    };
+    let mut settings = differences.iter().filter(is_setting);
+    let (Some(one), None) = (settings.next(), settings.next()) else {
+        return [None, None];
+    };
+    let key = one.what.rsplit('.').next().unwrap_or(&one.what);
+    let names = [&one.a, &one.b].map(|value| {
+        let is_word = value.starts_with(|first: char| first.is_ascii_alphabetic());
+        match is_word && !VAGUE.contains(&value.as_str()) {
+            true => value.clone(),
+            false => format!("{key} {value}"),
+        }
+    });
+    match names.iter().all(|name| name.chars().count() <= LONGEST_NAME) {
+        true => names.map(Some),
+        false => [None, None],
+    }
+}
+
 /// All differences between two runs, forbidding ones first.
 pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -56,7 +146,7 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         }
     };
     let of_plan = |section: &str, note: &mut dyn FnMut(&str, String, String)| {
-        compare_values(section, a.plan.get(section), b.plan.get(section), note);
+        compare_section(section, &a.plan, &b.plan, note);
     };
     for section in WORKLOAD {
         of_plan(section, &mut |what, a, b| note(what, a, b, true));
@@ -107,6 +197,16 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
 
 /// Name, value, and whether another value forbids a comparison.
 type Fact = (&'static str, String, bool);
+
+/// Whether a run measured the same thing with the same server on the same machine: only its disturbances and its
+/// length may be others.
+pub fn is_same_setting(a: &RunDocument, b: &RunDocument) -> bool {
+    let is_same = |one: Difference| !one.forbids && DISTURBANCES.contains(&one.what.as_str());
+    differences(a, b).into_iter().all(is_same)
+}
+
+/// Names of the differences that are disturbances.
+const DISTURBANCES: [&str; 2] = ["check other_load", "other caveats"];
 
 /// Guarantees of reads and writes, which decide what they cost.
 fn promises(run: &RunDocument) -> [Fact; 2] {
@@ -236,6 +336,39 @@ fn compare_states(
     note("other caveats", join(caveats(a, &ONE_SIDED)), join(caveats(b, &ONE_SIDED)), false);
 }
 
+/// Compares a section of two recorded plans by its meaning.
+fn compare_section(
+    section: &str,
+    a: &Value,
+    b: &Value,
+    note: &mut dyn FnMut(&str, String, String),
+) {
+    let [a, b] = [a, b].map(|plan| match section {
+        "operations" => plan.get(section).map(shares),
+        _ => plan.get(section).cloned(),
+    });
+    compare_values(section, a.as_ref(), b.as_ref(), &mut |what, a, b| {
+        // The other kind of schedule has no such key, so that the kind says it.
+        let is_of_kind = what == "schedule.max_start_delay" && [&a, &b].contains(&&text(None));
+        if !is_of_kind {
+            note(what, a, b);
+        }
+    });
+}
+
+/// Weights divided by their sum, with six digits: `80` and `20` mean the same as `0.8` and `0.2`.
+fn shares(weights: &Value) -> Value {
+    let Some(weights) = weights.as_object() else {
+        return weights.clone();
+    };
+    let sum: f64 = weights.values().filter_map(Value::as_f64).sum();
+    let share = |weight: &Value| match weight.as_f64() {
+        Some(weight) if sum > 0.0 => json!((weight / sum * 1e6).round() / 1e6),
+        _ => weight.clone(),
+    };
+    weights.iter().map(|(name, weight)| (name.clone(), share(weight))).collect()
+}
+
 /// Compares two values recursively, down to the keys.
 fn compare_values(
     name: &str,
@@ -258,6 +391,49 @@ fn text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "default".into(),
         Some(Value::String(text)) => text.clone(),
+        // `300`, as people write it, and not `300.0`.
+        Some(Value::Number(number)) if number.is_f64() => {
+            number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
+        }
         Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_compared_by_their_meaning() {
+        let names = |a: &Value, b: &Value| -> Vec<String> {
+            workload_differences(a, b).into_iter().map(|one| one.what).collect()
+        };
+        let weights =
+            |read: f64, update: f64| json!({"operations": {"read": read, "update": update}});
+        assert_eq!(names(&weights(0.95, 0.05), &weights(95.0, 5.0)), [""; 0]);
+        let others = names(&weights(0.95, 0.05), &weights(0.5, 0.5));
+        assert_eq!(others, ["operations.read", "operations.update"]);
+        let closed = json!({"schedule": {"kind": "closed"}});
+        let constant = json!({"schedule": {"kind": "constant", "max_start_delay": "10s"}});
+        assert_eq!(names(&closed, &constant), ["schedule.kind"]);
+    }
+
+    #[test]
+    fn series_differ_by_server_settings_and_closed_clients() {
+        let plan = |kind: &str, clients: u32, cache: &str, mongod: &str| {
+            json!({
+                "schedule": {"kind": kind},
+                "client": {"clients": clients},
+                "server": {"cache": cache, "mongod": mongod},
+            })
+        };
+        let names = |a: &Value, b: &Value| -> Vec<String> {
+            series_differences(a, b).into_iter().map(|one| one.what).collect()
+        };
+        let closed = plan("closed", 4, "256MiB", "6.0.5");
+        let found = names(&closed, &plan("closed", 8, "1GiB", "6.0.27"));
+        assert_eq!(found, ["server.cache", "client.clients"]);
+        let open = |clients| plan("constant", clients, "256MiB", "6.0.5");
+        assert_eq!(names(&open(4), &open(8)), [""; 0]);
     }
 }

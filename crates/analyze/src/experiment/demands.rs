@@ -13,10 +13,10 @@ use super::disks::is_one_server;
 use super::figures::resource_name;
 use super::machines::is_of_kind;
 use super::queueing::is_sustained;
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread, combined};
+use crate::estimate::{Spread, combined};
+use crate::robust::mean;
 use crate::uncertainty::mean::of_repetitions;
 use crate::uncertainty::runs::with_pooled;
-use crate::uncertainty::series::standard_deviation;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{Demand, DemandRatio, Figure, Figures};
 use dyno_record::model::ResourceKind;
@@ -61,7 +61,7 @@ fn ratio(name: &str, pairs: &[[&Figures; 2]]) -> Option<DemandRatio> {
     };
     let differences: Vec<f64> =
         all.iter().map(|(_, [one, other])| (other.demand_s / one.demand_s).ln()).collect();
-    let between = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
+    let between = of_repetitions(&differences);
     let own = match between {
         Some(_) => least,
         None => alone,
@@ -113,12 +113,9 @@ pub(super) fn of_levels(levels: &[Vec<&Figures>]) -> Vec<Vec<Demand>> {
 fn spread(name: &str, runs: &[&Figures]) -> Option<Spread> {
     let found = runs.iter().filter_map(|run| demand_of(run, name));
     let values: Vec<f64> = found.map(|demand| demand.demand_s).collect();
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    (values.len() > 1 && mean > 0.0).then(|| Spread {
-        deviation: standard_deviation(&values) / mean,
-        degrees_of_freedom: count - 1.0,
-    })
+    let mean = mean(&values);
+    let own = Spread::of(&values).filter(|_| mean > 0.0)?;
+    Some(Spread { deviation: own.deviation / mean, ..own })
 }
 
 fn of_resource(first: Demand, runs: &[&Figures], run_to_run: Option<Spread>) -> Demand {
@@ -130,7 +127,7 @@ fn of_resource(first: Demand, runs: &[&Figures], run_to_run: Option<Spread>) -> 
             let between = run_to_run.of_mean(all.len());
             let within: Vec<f64> = all.iter().map(|(run, demand)| least(run, demand)).collect();
             let within = combined(&within) / all.len() as f64;
-            between.half_width(DEFAULT_CONFIDENCE_RATIO).max(within)
+            between.half_width().max(within)
         }
         None => alone(all[0].0, all[0].1),
     };

@@ -94,7 +94,7 @@ fn mean(disk: &DiskFigures, runs: &[&Figures]) -> Option<DiskFigures> {
     let all: Vec<DiskFigures> = runs.iter().map(of_run).collect::<Option<_>>()?;
     let mean = |of: fn(&DiskFigures) -> Option<f64>| -> Option<f64> {
         let values: Vec<f64> = all.iter().map(of).collect::<Option<_>>()?;
-        Some(values.iter().sum::<f64>() / values.len() as f64)
+        Some(crate::mean(&values))
     };
     Some(DiskFigures {
         busy_ratio: mean(|one| Some(one.busy_ratio))?,

@@ -16,7 +16,7 @@ use dyno_record::experiment::{
     DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, SharedCpus, Statistic,
 };
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument};
-use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
+use dyno_record::responses::WindowResponses;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ pub(super) fn of_measured(
         rate_per_s,
         response_mean_us,
         response_us,
-        service_mean_us: mean_us(phase, |operation| operation.service_time_us.mean),
+        service_mean_us: mean_us(document, phase, |operation| operation.service_time_us.mean),
         think_mean_us: phase.mean_think_time_us,
         mean_in_flight: phase.mean_in_flight,
         succeeded: phase.succeeded,
@@ -179,6 +179,7 @@ pub(super) fn of_measured(
         shared_cpus,
         stolen_ratio: None,
         server: server(document),
+        server_address: Some(document.server.address.clone()).filter(|one| !one.is_empty()),
         resources,
         disks,
         demands,
@@ -194,10 +195,11 @@ pub(super) fn of_measured(
 fn server(document: &RunDocument) -> Option<String> {
     let server = &document.server;
     let version = server.version.as_deref()?;
-    let program = match (server.kind.as_str(), server.product.as_deref()) {
-        (_, Some(product)) => product,
-        ("mongod", None) => "mongod",
-        (_, None) => "server",
+    // MongoDB does not report its name.
+    let program = match (server.product.as_deref(), server.topology.as_deref()) {
+        (Some(product), _) => product,
+        (None, Some("sharded")) if server.kind == "uri" => "mongos",
+        (None, _) => "mongod",
     };
     Some(format!("{program} {version}"))
 }
@@ -216,11 +218,6 @@ fn ratio(part: u64, whole: u64) -> f64 {
         0 => 0.0,
         whole => part as f64 / whole as f64,
     }
-}
-
-/// Operations of a phase, each database operation once: a read-modify-write appears as its read and its update.
-fn of_database(phase: &PhaseRecord) -> impl Iterator<Item = &OperationRecord> {
-    phase.operations.iter().filter(|(name, _)| *name != READ_MODIFY_WRITE).map(|(_, record)| record)
 }
 
 /// The CPUs of the servers on this machine and of the client, if the record has both.
@@ -281,8 +278,12 @@ fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
         && of(ResourceKind::ServerCpu).is_some_and(|server| u64::from(server.servers) >= cpus)
 }
 
-fn mean_us(phase: &PhaseRecord, mean: impl Fn(&OperationRecord) -> f64) -> f64 {
-    let (sum, count) = of_database(phase).fold((0.0, 0), |(sum, count), operation| {
+fn mean_us(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    mean: impl Fn(&OperationRecord) -> f64,
+) -> f64 {
+    let (sum, count) = document.commands(phase).fold((0.0, 0), |(sum, count), (_, operation)| {
         (sum + mean(operation) * operation.count as f64, count + operation.count)
     });
     if count == 0 { 0.0 } else { sum / count as f64 }
@@ -292,8 +293,8 @@ fn mean_us(phase: &PhaseRecord, mean: impl Fn(&OperationRecord) -> f64) -> f64 {
 /// `None` without successful operations.
 pub(super) fn means_of_whole_phase_us(document: &RunDocument) -> Option<(f64, f64)> {
     let phase = measure_phase(document)?;
-    let response_us = mean_us(phase, |operation| operation.response_time_us.mean);
-    let service_us = mean_us(phase, |operation| operation.service_time_us.mean);
+    let response_us = mean_us(document, phase, |operation| operation.response_time_us.mean);
+    let service_us = mean_us(document, phase, |operation| operation.service_time_us.mean);
     Some((response_us, service_us))
 }
 
@@ -368,20 +369,24 @@ fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) ->
             Quantity::exact(figures.service_mean_us * 1e-6),
         ));
     }
-    checks.extend(response_time(figures, phase));
+    checks.extend(response_time(figures, document, phase));
     checks.extend(visits(document, phase));
     checks
 }
 
 /// The response time law for clients with think time; without think time it equals Little's law. The wait ends
 /// with a send, so the response time in the law is the service time. Times of failed operations are unknown.
-fn response_time(figures: &Figures, phase: &PhaseRecord) -> Option<LawCheck> {
+fn response_time(
+    figures: &Figures,
+    document: &RunDocument,
+    phase: &PhaseRecord,
+) -> Option<LawCheck> {
     let think_us = figures.think_mean_us.filter(|_| phase.failed == 0)?;
-    let finished: u64 = of_database(phase).map(|operation| operation.count).sum();
+    let finished: u64 = document.commands(phase).map(|(_, operation)| operation.count).sum();
     let finished = finished as f64;
     // A read-modify-write has one wait for two database operations.
     let waits_per_operation = phase.succeeded as f64 / finished;
-    let longest_us = of_database(phase).map(|operation| operation.service_time_us.max);
+    let longest_us = document.commands(phase).map(|(_, operation)| operation.service_time_us.max);
     let longest_us = longest_us.fold(figures.service_mean_us, f64::max);
     let service = Quantity {
         value: figures.service_mean_us * 1e-6,
@@ -403,7 +408,9 @@ fn visits(document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
     let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
     let whole: f64 = weights.values().sum();
     let rate = phase.succeeded as f64 / phase.duration_s;
-    if weight(READ_MODIFY_WRITE) > 0.0 || whole <= 0.0 {
+    let has_parts =
+        weights.keys().any(|name| weight(name) > 0.0 && document.operations.has_parts(name));
+    if has_parts || whole <= 0.0 {
         // The parts are counted in addition to the whole.
         return Vec::new();
     }

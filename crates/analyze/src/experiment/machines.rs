@@ -2,6 +2,7 @@
 //! the demand of the deployment's servers.
 
 use super::figures::resource_name;
+use crate::grouping::grouped;
 use dyno_record::experiment::Demand;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse, RunDocument};
 
@@ -48,16 +49,9 @@ impl Named {
 /// each.
 pub(super) fn of_measure_phase(document: &RunDocument) -> Vec<Named> {
     let measured = |one: &&ResourceUse| one.phase == PhaseKind::Measure && one.duration_s > 0.0;
-    let mut kinds: Vec<ResourceKind> = Vec::new();
-    for one in document.resources.iter().filter(measured) {
-        if !kinds.contains(&one.resource) {
-            kinds.push(one.resource);
-        }
-    }
+    let measured = document.resources.iter().filter(measured);
     let mut found = Vec::new();
-    for kind in kinds {
-        let uses: Vec<&ResourceUse> =
-            document.resources.iter().filter(measured).filter(|one| one.resource == kind).collect();
+    for (kind, uses) in grouped(measured.map(|one| (one.resource, one))) {
         found.extend(Named::of(resource_name(kind).to_owned(), &uses));
         if uses.len() > 1 && CPUS.contains(&kind) {
             found.extend(uses.iter().filter_map(|one| {

@@ -11,6 +11,7 @@ mod disks;
 pub mod figures;
 pub mod findings;
 pub mod history;
+pub mod limits;
 pub mod machines;
 pub mod outages;
 pub mod queueing;

@@ -21,12 +21,14 @@ const SHORTEST_S: f64 = 1.0;
 /// Shortest outage in mean distances between successes: random arrivals leave such a gap once in 10⁸
 /// operations.
 const MEAN_DISTANCES: f64 = 20.0;
-/// Shortest outage in usual response times: clients may all wait for answers at once.
-const RESPONSES: f64 = 4.0;
+/// Shortest outage in usual service times: clients may all wait for answers at once. Response times do not count: after
+/// an outage they are long in most windows of an open loop.
+const SERVICE_TIMES: f64 = 4.0;
 /// Longest time between an event and the start or end of the outage.
 const NOTICED_WITHIN_S: f64 = 1.0;
-/// Share of an outage from which a stopped client is its cause.
-const STOPPED_RATIO: f64 = 0.5;
+/// Share of an outage from which a stopped client is its cause. Without sub-second windows an outage seems up to two
+/// windows longer than it is.
+const STOPPED_RATIO: f64 = 0.25;
 /// Length of a point of the sub-second series.
 const POINT_S: f64 = FINE_NS as f64 / 1e9;
 
@@ -107,10 +109,12 @@ fn shortest_s(windows: &[&IntervalTotals]) -> Option<f64> {
     let busy = || windows.iter().filter(|window| window.succeeded > 0);
     let succeeded: u64 = busy().map(|window| window.succeeded).sum();
     let length_s: f64 = busy().map(|window| window.duration_s).sum();
-    let usual_us = median(busy().filter_map(|window| window.response_mean_us));
+    let usual_us = median(busy().filter_map(|window| window.service_mean_us));
     let distance_s = length_s / succeeded as f64;
     (succeeded > 0).then(|| {
-        SHORTEST_S.max(MEAN_DISTANCES * distance_s).max(RESPONSES * usual_us.unwrap_or(0.0) / 1e6)
+        SHORTEST_S
+            .max(MEAN_DISTANCES * distance_s)
+            .max(SERVICE_TIMES * usual_us.unwrap_or(0.0) / 1e6)
     })
 }
 
@@ -122,7 +126,7 @@ fn planned_end_s(document: &RunDocument, start_s: f64) -> Option<f64> {
 }
 
 /// The known times of a window with successful operations: all of it, or its points with a success if they
-/// cover it to its end.
+/// cover it to its end. The points do not have answers that a delayed client recorded after the window's end.
 fn successes(
     window: &IntervalTotals,
     sub_second: &[SubSecondPoint],
@@ -139,16 +143,11 @@ fn successes(
     }
     let inside =
         |point: &&SubSecondPoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
-    let points: Vec<f64> = sub_second
-        .iter()
-        .filter(inside)
-        .filter(|point| point.ended > point.failed)
-        .map(|point| point.start_s)
-        .collect();
-    if points.is_empty() {
-        return vec![(start_s, end_s)];
-    }
-    points.into_iter().map(|start_s| (start_s, start_s + POINT_S)).collect()
+    let points = sub_second.iter().filter(inside).filter(|point| point.ended > point.failed);
+    let succeeded: u64 = points.clone().map(|point| point.ended - point.failed).sum();
+    let is_late = succeeded < window.succeeded;
+    let spans = points.map(|point| (point.start_s, point.start_s + POINT_S));
+    spans.chain(is_late.then_some((end_s, end_s))).collect()
 }
 
 fn events_within(
@@ -259,9 +258,14 @@ pub(crate) fn with_outages(
     all.extend(
         findings.into_iter().filter(|one| !wants_load.contains(&one.statement.code.as_str())),
     );
-    let is_known = longest.cause.code != "outage-cause.unknown";
+    let cause = longest.cause.code.as_str();
+    let is_known = cause != "outage-cause.unknown";
+    // A client that stood still starts late without any need of CPU time.
+    let stood_still = cause == "outage-cause.client-stopped";
     let verdict = verdict.map(|mut verdict| {
-        verdict.causes.retain(|one| one.cause != Cause::TooFewClients);
+        let is_excluded =
+            |cause: Cause| cause == Cause::TooFewClients || (stood_still && cause == Cause::Client);
+        verdict.causes.retain(|one| !is_excluded(one.cause));
         if is_known || verdict.causes.is_empty() {
             let number = outages.len();
             let others = (number > 1).then(|| exact((number - 1) as f64));

@@ -2,6 +2,7 @@
 //! that fits the response times at offered rates. Both show how much of a response time is waiting for measured
 //! resources, and how much has other causes.
 
+use crate::caveats::RATE_SHORTFALL_RATIO;
 use crate::closed_network::curve;
 use crate::open_queue::{ResponsePoint, applies, fit, mean_response_s};
 use crate::resampling::Resampling;
@@ -13,10 +14,6 @@ const MOST_CLIENTS: u32 = 2000;
 
 /// Points of a curve in a chart.
 const CURVE_STEPS: usize = 60;
-
-/// Largest missing share of an offered rate: above it the queue grows, and its response time depends on the
-/// length of the run.
-const MISSING_RATIO: f64 = 0.01;
 
 /// Standard deviations by which the random number of arrivals may fall short of the expected one.
 const DEVIATIONS: f64 = 3.0;
@@ -86,7 +83,7 @@ pub fn is_missed(level: &Level) -> bool {
 /// Whether an achieved rate equals the offered one except for chance; `operations` is the counted number.
 pub(super) fn is_sustained(rate_per_s: f64, offered_per_s: f64, operations: u64) -> bool {
     let chance = DEVIATIONS / (operations.max(1) as f64).sqrt();
-    rate_per_s >= (1.0 - chance.max(MISSING_RATIO)) * offered_per_s
+    rate_per_s >= (1.0 - chance.max(RATE_SHORTFALL_RATIO)) * offered_per_s
 }
 
 fn point(level: &Level) -> ResponsePoint {

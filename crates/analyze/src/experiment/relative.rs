@@ -57,7 +57,8 @@ pub(super) fn relative(
         let mut row = AgainstBase {
             level: u32::try_from(place).ok()?,
             base: u32::try_from(base).ok()?,
-            comparisons: statistics(deciding(level.offered_rate_per_s.is_some()))
+            comparisons: statistics(deciding(level.offered_rate_per_s.is_some()), &[])
+                .into_iter()
                 .filter_map(|statistic| compare(&measured, statistic, NO_MARGIN, resampling))
                 .collect(),
             demands: demands::ratios(&figures_of(experiment, &pairs)),

@@ -4,7 +4,7 @@
 pub use super::figures::OperationFigures;
 use super::figures::{Measured, NothingMeasured, is_open, measured, of_measured, samples, whole};
 use super::findings::{conclusion, single_run};
-use super::saturation::{self, UsedUp};
+use super::saturation::{self, SHOWN_RATIO, UsedUp};
 use super::stations::{knows_server, stations};
 use super::sweep::disk_limits_of_runs;
 use crate::experiment::outages::{Outage, with_outages};
@@ -67,7 +67,7 @@ pub struct WithoutInterval {
     pub reason: NoInterval,
     /// Effective number of independent windows.
     pub independent_windows: f64,
-    /// Measured time that would probably give it an interval; absent if the windows do not allow an estimate.
+    /// Measured time that would probably give it an interval of ±10 %; absent if the windows do not allow an estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_s: Option<f64>,
 }
@@ -77,10 +77,17 @@ pub struct WithoutInterval {
 pub struct Bottleneck {
     /// Demand of an operation for this resource.
     pub demand: Demand,
-    /// The rate at which it is always busy: no run can be faster.
+    /// The rate at which it would always be busy with this demand.
     pub bound_per_s: f64,
     /// The measured rate as a share of the bound.
     pub reached_ratio: f64,
+}
+
+impl Bottleneck {
+    /// Whether the load was large enough to show the bound.
+    pub fn is_shown(&self) -> bool {
+        self.reached_ratio >= SHOWN_RATIO
+    }
 }
 
 impl RunAnalysis {

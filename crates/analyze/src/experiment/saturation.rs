@@ -9,6 +9,11 @@ use dyno_record::model::ResourceKind;
 /// Utilization, or share of its bound, from which a resource is close to saturation.
 pub(super) const NEAR_RATIO: f64 = 0.7;
 
+/// Share of its bound from which a run shows the bound. At a low rate an operation needs more CPU time than at a high one,
+/// because wake-ups and background work are shared by few operations: extrapolated further, the bound may be too low by a
+/// factor of two and more.
+pub(super) const SHOWN_RATIO: f64 = 0.5;
+
 /// A resource close to saturation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UsedUp {

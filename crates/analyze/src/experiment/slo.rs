@@ -97,6 +97,7 @@ mod tests {
             shared_cpus: None,
             stolen_ratio: None,
             server: None,
+            server_address: None,
             steady: None,
             resources: Vec::new(),
             disks: Vec::new(),

@@ -4,6 +4,7 @@
 use super::figures::{OperationFigures, is_open, measured, of_windows, samples};
 use super::relative;
 use super::sweep::{Merged, levels, merged};
+use crate::grouping::distinct;
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::runs::{Runs, estimate_levels};
@@ -247,12 +248,7 @@ fn loads(
     below_us: Option<f64>,
     resampling: Resampling,
 ) -> Vec<SuiteLoad> {
-    let mut settings: Vec<&BTreeMap<String, String>> = Vec::new();
-    for level in levels {
-        if !settings.contains(&&level.settings) {
-            settings.push(&level.settings);
-        }
-    }
+    let settings = distinct(levels.iter().map(|level| &level.settings));
     let of_setting = |settings: &&BTreeMap<String, String>| -> Vec<(usize, &LoadRun)> {
         let mut rounds = BTreeSet::new();
         let loads = runs.iter();

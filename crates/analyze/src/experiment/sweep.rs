@@ -15,6 +15,7 @@ use crate::knee::{LoadPoint, knee};
 use crate::laws::demand::bottleneck;
 use crate::laws::{self, bounds};
 use crate::resampling::Resampling;
+use crate::robust::mean;
 use crate::uncertainty::runs::{Runs, estimate_levels};
 use crate::uncertainty::series::IntervalSample;
 use crate::usl::{self, UslPoint};
@@ -258,9 +259,8 @@ fn level(
     // A level with one run keeps the figures of its run.
     let mut figure = |alone: Figure| merged.next().flatten().unwrap_or(alone);
     let finished: u64 = figures.iter().map(|one| one.succeeded).sum();
-    let mean = |of: fn(&Figures) -> f64| {
-        figures.iter().map(|one| of(one)).sum::<f64>() / figures.len() as f64
-    };
+    let mean_of =
+        |of: fn(&Figures) -> f64| mean(&figures.iter().map(|one| of(one)).collect::<Vec<_>>());
     let mut level = Level {
         settings: point.settings.clone(),
         workload: point.workload.clone(),
@@ -271,8 +271,8 @@ fn level(
         response_mean_us: figure(first.response_mean_us),
         think_mean_us: think_mean_us(figures),
         response_us: BTreeMap::new(),
-        failed_ratio: mean(|one| one.failed_ratio),
-        dropped_ratio: mean(|one| one.dropped_ratio),
+        failed_ratio: mean_of(|one| one.failed_ratio),
+        dropped_ratio: mean_of(|one| one.dropped_ratio),
         demands,
         costs: costs::of_runs(figures),
         busy_ratio: busy(figures),
@@ -304,7 +304,7 @@ fn level(
 fn think_mean_us(figures: &[&Figures]) -> Option<f64> {
     let all = figures.iter().map(|one| one.think_mean_us);
     let all: Vec<f64> = all.collect::<Option<_>>()?;
-    Some(all.iter().sum::<f64>() / all.len() as f64)
+    Some(mean(&all))
 }
 
 fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
@@ -313,8 +313,7 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
         let own = all.entry(resource.name.clone()).or_default();
         own.push(resource.busy_ratio);
     }
-    let mean = |own: Vec<f64>| own.iter().sum::<f64>() / own.len() as f64;
-    all.into_iter().map(|(name, own)| (name, mean(own))).collect()
+    all.into_iter().map(|(name, own)| (name, mean(&own))).collect()
 }
 
 /// The disk limits by runs with the same settings.
@@ -442,7 +441,7 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
             answer.usl_curve = (0..=CURVE_STEPS)
                 .map(|step| {
                     let clients = f64::from(low) + span * f64::from(step) / f64::from(CURVE_STEPS);
-                    CurvePoint { clients, rate_per_s: usl::predict(&fit, clients).rate_per_s }
+                    CurvePoint { clients, rate_per_s: usl::rate_at(&fit, clients) }
                 })
                 .collect();
             answer.usl = Some(fit);

@@ -1,16 +1,17 @@
 //! A search for better settings, run by run: chooses the next run, evaluates finished runs and computes the
 //! answer. The same figures give the same sequence, so an interrupted search continues where it stopped.
 
+use crate::estimate::CONFIDENCE_RATIO;
 use crate::experiment::ab::{is_disturbed, most_set_aside};
-use crate::search::tuning::space::{Parameter, Setting};
+use crate::search::tuning::space::{Setting, defaults};
 use crate::search::tuning::surface::Normal;
 use crate::search::tuning::{
     Comparison, Outcome, Purpose, Tuning, TuningResult, TuningSettings, TuningStep, proven,
 };
 use crate::student::two_sided;
 use dyno_record::experiment::{
-    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, RunsSetAside, TuneAnswer, TuneGoal,
-    TuneOptions, TunePurpose, TuneTrial, keys_of,
+    Ablation, CostKind, Figure, Figures, Keys, Knob, KnobEffect, RunsSetAside, TuneAnswer,
+    TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
 };
 use std::collections::BTreeMap;
 use under_way::UnderWay;
@@ -32,14 +33,9 @@ pub const LEAST_PAIRS: usize = 4;
 const CERTAINLY_WORSE_RATIO: f64 = 0.99;
 /// Failed runs that a comparison forgives, because one may be chance.
 const FORGIVEN: usize = 1;
-/// Confidence level of all intervals.
-const CONFIDENCE_RATIO: f64 = 0.95;
 
 /// Error of a run without the goal figure.
 const NOT_TOLD: &str = "a run did not report the goal";
-
-/// Plan keys with their values.
-pub type Keys = BTreeMap<String, String>;
 
 /// The next run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +81,6 @@ impl Noise {
 #[derive(Clone, Debug)]
 pub struct TuneProgress {
     options: TuneOptions,
-    knobs: Vec<Knob>,
     search: Tuning,
     noise: Noise,
     baseline: Figure,
@@ -200,15 +195,13 @@ impl TuneProgress {
         let resolution = 1.0 / counted.min().unwrap_or(1) as f64;
         let squares = squares.max(freedom * resolution.powi(2));
         let half = two_sided(CONFIDENCE_RATIO, freedom) * (squares / freedom / count).sqrt();
-        let knobs = options.knobs.clone();
-        let parameters = knobs.iter().map(parameter).collect();
         let settings = TuningSettings {
             seed: options.seed,
             trials: options.trials.unwrap_or_default() as usize,
             margin: options.margin_ratio.ln_1p(),
         };
         Ok(TuneProgress {
-            search: Tuning::new(parameters, settings),
+            search: Tuning::new(options.knobs.clone(), settings),
             // A pair has the noise of both runs.
             noise: Noise { squares: 2.0 * squares, degrees_of_freedom: freedom },
             baseline: Figure {
@@ -221,7 +214,6 @@ impl TuneProgress {
             confirmation_pairs: None,
             place: baseline.end(),
             options: options.clone(),
-            knobs,
             trials: Vec::new(),
             outcomes: Vec::new(),
             under_way: None,
@@ -274,7 +266,7 @@ impl TuneProgress {
             let (purpose, knob) = match purpose {
                 Purpose::Search => (TunePurpose::Search, None),
                 Purpose::Confirm => (TunePurpose::Confirm, None),
-                Purpose::Ablate { parameter } => (TunePurpose::Ablate, Some(parameter)),
+                Purpose::Ablate { knob } => (TunePurpose::Ablate, Some(knob)),
             };
             self.under_way = Some(UnderWay { knob, ..UnderWay::new(purpose, one, other) });
         }
@@ -327,10 +319,7 @@ impl TuneProgress {
             return Ok(None);
         }
         let outcome = match &failure.refused {
-            Some(key) if is_tried => {
-                let parameter = self.refused_parameter(&now.one, key);
-                Outcome::Refused { parameter }
-            }
+            Some(key) if is_tried => Outcome::Refused { knob: self.refused_knob(&now.one, key) },
             None if is_tried => Outcome::Violated,
             None if self.is_changed(&now.other) => Outcome::BesideViolated,
             _ => return Err(format!("the reference settings failed: {}", failure.reason)),
@@ -392,7 +381,8 @@ impl TuneProgress {
     /// Whether servers restart between the two runs of a pair.
     fn needs_start(&self, now: &UnderWay) -> bool {
         let values = now.one.iter().zip(&now.other);
-        self.knobs.iter().zip(values).any(|(knob, (one, other))| one != other && knob.needs_start())
+        let mut knobs = self.options.knobs.iter().zip(values);
+        knobs.any(|(knob, (one, other))| one != other && knob.needs_start())
     }
 
     /// Most counted pairs of a comparison.
@@ -406,9 +396,9 @@ impl TuneProgress {
         }
     }
 
-    /// The parameter with the refused value, if only one parameter changes this key.
-    fn refused_parameter(&self, setting: &Setting, key: &str) -> Option<usize> {
-        let mut own = self.knobs.iter().enumerate().filter(|(_, knob)| knob.key == key);
+    /// The knob with the refused value, if only one knob changes this key.
+    fn refused_knob(&self, setting: &Setting, key: &str) -> Option<usize> {
+        let mut own = self.options.knobs.iter().enumerate().filter(|(_, knob)| knob.key == key);
         let (place, knob) = own.next()?;
         (own.next().is_none() && setting[place] != knob.default_place()).then_some(place)
     }
@@ -467,7 +457,7 @@ impl TuneProgress {
         self.outcomes.push(outcome);
         self.trials.push(TuneTrial {
             purpose: now.purpose,
-            knob: now.knob.map(|place| self.knobs[place].name.clone()),
+            knob: now.knob.map(|place| self.options.knobs[place].name.clone()),
             settings: self.named(&now.one),
             beside: self.named(&now.other),
             runs: now.runs.clone(),
@@ -502,7 +492,7 @@ impl TuneProgress {
         };
         let proven = proven(ablation);
         let of_one_change = |(place, outcome): &(usize, Outcome)| {
-            let knob = &self.knobs[*place];
+            let knob = &self.options.knobs[*place];
             let stays = setting.get(*place).is_some_and(|value| *value != knob.default_place());
             let trial = self.trials.iter().rev();
             let mut trials = trial.filter(|trial| trial.knob.as_ref() == Some(&knob.name));
@@ -535,7 +525,7 @@ impl TuneProgress {
     }
 
     fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {
-        let defaults: Setting = self.knobs.iter().map(|knob| knob.default_place()).collect();
+        let defaults = defaults(&self.options.knobs);
         let base = if setting.is_empty() { &defaults } else { setting };
         let of_knob = |(place, knob): (usize, &Knob)| {
             let of_value = |value: usize| {
@@ -548,7 +538,7 @@ impl TuneProgress {
                 ratios: (0..knob.values.len()).map(of_value).collect(),
             }
         };
-        self.knobs.iter().enumerate().map(of_knob).collect()
+        self.options.knobs.iter().enumerate().map(of_knob).collect()
     }
 
     /// Plan keys that a setting changes.
@@ -562,11 +552,9 @@ impl TuneProgress {
     }
 
     fn changed<'a>(&'a self, setting: &'a Setting) -> impl Iterator<Item = (&'a Knob, &'a str)> {
-        self.knobs
-            .iter()
-            .zip(setting)
-            .filter(|(knob, value)| **value != knob.default_place())
-            .map(|(knob, value)| (knob, knob.values[*value].as_str()))
+        let all = self.options.knobs.iter().zip(setting);
+        let changed = all.filter(|(knob, value)| **value != knob.default_place());
+        changed.map(|(knob, value)| (knob, knob.values[*value].as_str()))
     }
 
     /// Ratio of two settings' goals, from the logarithm of the improvement.
@@ -582,15 +570,6 @@ impl TuneProgress {
     fn of_logs(&self, better: f64, half: f64) -> Figure {
         let log = if self.options.goal.larger_is_better() { better } else { -better };
         Figure { value: log.exp(), low: Some((log - half).exp()), high: Some((log + half).exp()) }
-    }
-}
-
-/// The search parameter of a knob: its values by number.
-fn parameter(knob: &Knob) -> Parameter {
-    if knob.ordered {
-        Parameter::ordered(knob.values.len(), knob.default_place())
-    } else {
-        Parameter::choice(knob.values.len(), knob.default_place())
     }
 }
 

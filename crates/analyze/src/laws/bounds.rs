@@ -1,21 +1,16 @@
 //! Bounds on rate and response time of a closed system, from its service demands alone.
 //!
-//! Asymptotic and balanced job bounds: Lazowska et al., *Quantitative System Performance* (1984),
-//! chapter 5; J. Zahorjan, K. C. Sevcik, D. L. Eager and B. Galler, "Balanced Job Bound Analysis of
-//! Queueing Networks", *Communications of the ACM* 25 (1982).
+//! Asymptotic bounds: Lazowska et al., *Quantitative System Performance* (1984), chapter 5. They require only that
+//! operations do not depend on each other.
 //!
-//! Both are stated there for single servers. A resource with `m` servers and demand `D` saturates at `m / D`
-//! and delays a lone operation by `D`. For the pessimistic side it is replaced by one server with demand `D /
-//! m` and a delay of `D (m − 1) / m` (A. Seidmann, P. Schweitzer and S. Shalev-Oren, "Computerized Closed
-//! Queueing Network Models of Flexible Manufacturing Systems", *Large Scale Systems* 12 (1987)), which is never
-//! faster; for the optimistic balanced bound by a delay of `D`, which is never slower.
-//!
-//! The asymptotic bounds require only that operations do not depend on each other; the balanced ones assume
-//! exponential service or processor sharing (a separable network).
+//! They are stated there for single servers. A resource with `m` servers and demand `D` saturates at `m / D` and
+//! delays a lone operation by `D`. For the lower bound of the rate it is replaced by one server with demand `D / m`
+//! and a delay of `D (m − 1) / m` (A. Seidmann, P. Schweitzer and S. Shalev-Oren, "Computerized Closed Queueing
+//! Network Models of Flexible Manufacturing Systems", *Large Scale Systems* 12 (1987)), which is never faster.
 
 use super::demand::bottleneck;
 use dyno_record::estimate::Quantity;
-use dyno_record::experiment::{Bounds, ClosedSystem};
+use dyno_record::experiment::{Bounds, ClosedSystem, Demand};
 
 /// The rate that no number of clients exceeds, with the uncertainty of the largest demand; infinite without
 /// demands.
@@ -67,13 +62,11 @@ pub fn bounds(system: &ClosedSystem, clients: u32) -> Option<Bounds> {
     if clients == 0 || !rate_high.is_finite() {
         return None;
     }
-    let pessimistic = pessimistic(system);
-    let rate_low = n / (n * pessimistic.demand_s + pessimistic.delay_s);
-    let balanced_low = pessimistic.balanced_rate(n, pessimistic.largest_s, n);
-    let optimistic = optimistic(system);
-    let balanced_high = optimistic.balanced_rate(n, optimistic.mean_s, 1.0);
-    let balanced_low = balanced_low.max(rate_low);
-    let balanced_high = balanced_high.min(rate_high);
+    // The resources as single servers that are never faster: everybody else's operation is always ahead.
+    let queued_s: f64 = system.demands.iter().map(Demand::per_server_s).sum();
+    let occupied_s: f64 = system.demands.iter().map(Demand::occupied_s).sum();
+    let delay_s = system.delay_s + system.think_time_s + occupied_s - queued_s;
+    let rate_low = n / (n * queued_s + delay_s);
     let response = |rate: f64| n / rate - system.think_time_s;
     Some(Bounds {
         clients,
@@ -81,74 +74,12 @@ pub fn bounds(system: &ClosedSystem, clients: u32) -> Option<Bounds> {
         rate_high_per_s: rate_high,
         response_low_s: response(rate_high),
         response_high_s: response(rate_low),
-        balanced_rate_low_per_s: balanced_low,
-        balanced_rate_high_per_s: balanced_high,
-        balanced_response_low_s: response(balanced_high),
-        balanced_response_high_s: response(balanced_low),
     })
-}
-
-/// A system of single servers and delays that is never faster.
-fn pessimistic(system: &ClosedSystem) -> SingleServers {
-    let (mut queues, mut delay_s) = (Vec::new(), system.delay_s + system.think_time_s);
-    for demand in &system.demands {
-        queues.push(demand.per_server_s());
-        delay_s += demand.occupied_s() - demand.per_server_s();
-    }
-    SingleServers::new(&queues, delay_s)
-}
-
-/// A system of single servers and delays that is never slower.
-fn optimistic(system: &ClosedSystem) -> SingleServers {
-    let (mut queues, mut delay_s) = (Vec::new(), system.delay_s + system.think_time_s);
-    for demand in &system.demands {
-        match demand.servers {
-            1 => queues.push(demand.occupied_s()),
-            _ => delay_s += demand.occupied_s(),
-        }
-    }
-    SingleServers::new(&queues, delay_s)
-}
-
-/// Single servers in a row with a delay that includes think time.
-struct SingleServers {
-    demand_s: f64,
-    largest_s: f64,
-    mean_s: f64,
-    delay_s: f64,
-}
-
-impl SingleServers {
-    fn new(queues: &[f64], delay_s: f64) -> Self {
-        // A resource without demand is not a station: it would lower the mean and loosen the bound.
-        let used: Vec<f64> = queues.iter().copied().filter(|demand| *demand > 0.0).collect();
-        let demand_s: f64 = used.iter().sum();
-        Self {
-            demand_s,
-            largest_s: used.iter().copied().fold(0.0, f64::max),
-            mean_s: demand_s / used.len().max(1) as f64,
-            delay_s,
-        }
-    }
-
-    /// `N / (D + Z + (N − 1) d / (1 + Z / (s D)))`: the rate if all stations had the demand `d`.
-    /// `s` is 1 in the optimistic form and N in the pessimistic one.
-    fn balanced_rate(&self, n: f64, station_s: f64, s: f64) -> f64 {
-        let total_s = s * self.demand_s + self.delay_s;
-        let queueing_s = if self.demand_s > 0.0 {
-            (n - 1.0) * station_s * s * self.demand_s / total_s
-        } else {
-            0.0
-        };
-        n / (self.demand_s + self.delay_s + queueing_s)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::experiment::Demand;
-    use proptest::prelude::*;
 
     fn demand(servers: u32, demand_s: f64) -> Demand {
         Demand {
@@ -177,8 +108,6 @@ mod tests {
         near(bounds.rate_low_per_s, 3.0 / 51.0);
         near(bounds.response_low_s, 12.0);
         near(bounds.response_high_s, 36.0);
-        near(bounds.balanced_response_low_s, 12.0 + 2.0 * 4.0 / (1.0 + 15.0 / 12.0));
-        near(bounds.balanced_response_high_s, 12.0 + 2.0 * 5.0 / (1.0 + 15.0 / 36.0));
     }
 
     #[test]
@@ -193,12 +122,7 @@ mod tests {
     #[test]
     fn a_lone_client_meets_all_bounds_at_once() {
         let bounds = bounds(&system(&[(4, 2.0), (1, 1.0)], 3.0), 1).unwrap();
-        for rate in [
-            bounds.rate_low_per_s,
-            bounds.rate_high_per_s,
-            bounds.balanced_rate_low_per_s,
-            bounds.balanced_rate_high_per_s,
-        ] {
+        for rate in [bounds.rate_low_per_s, bounds.rate_high_per_s] {
             assert!((rate - 1.0 / 6.0).abs() < 1e-12, "{rate}");
         }
         assert!((bounds.response_low_s - 3.0).abs() < 1e-12);
@@ -219,21 +143,6 @@ mod tests {
         assert_eq!(bounds(&system(&[], 0.0), 3), None);
         assert_eq!(bounds(&system(&[(1, 1.0)], 0.0), 0), None);
         assert_eq!(saturation_clients(&system(&[], 1.0)), None);
-        assert_eq!(bounds(&system(&[(1, 0.0)], 2.0), 4).unwrap().balanced_rate_high_per_s, 2.0);
-    }
-
-    proptest! {
-        #[test]
-        fn balanced_bounds_lie_between_the_asymptotic_ones(
-            demands in prop::collection::vec((1u32..9, 0.001..1.0f64), 1..5),
-            think_time_s in 0.0..10.0f64,
-            clients in 1u32..200,
-        ) {
-            let bounds = bounds(&system(&demands, think_time_s), clients).unwrap();
-            let close = 1.0 + 1e-9;
-            prop_assert!(bounds.rate_low_per_s <= bounds.balanced_rate_low_per_s * close);
-            prop_assert!(bounds.balanced_rate_low_per_s <= bounds.balanced_rate_high_per_s * close);
-            prop_assert!(bounds.balanced_rate_high_per_s <= bounds.rate_high_per_s * close);
-        }
+        assert_eq!(bounds(&system(&[(1, 0.0)], 2.0), 4).unwrap().rate_high_per_s, 2.0);
     }
 }

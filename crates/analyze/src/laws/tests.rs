@@ -75,7 +75,7 @@ fn every_law_holds_in_a_closed_system_at_every_load() {
         let bounds = bounds::bounds(&true_system(), clients).unwrap();
         let fastest = Quantity::exact(bounds.response_low_s);
         assert_holds(response_within_bound(response, fastest));
-        let inside = bounds.balanced_rate_low_per_s * 0.98..=bounds.balanced_rate_high_per_s * 1.02;
+        let inside = bounds.rate_low_per_s * 0.98..=bounds.rate_high_per_s * 1.02;
         assert!(inside.contains(&rate.value), "{clients}: {rate:?}, {bounds:?}");
     }
 }

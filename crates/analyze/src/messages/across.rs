@@ -5,6 +5,7 @@ use super::caveats;
 use super::describe::duration;
 use super::lines::{Line, bound, combination, label, lines, named};
 use super::repeated;
+use crate::grouping::{distinct, grouped};
 use crate::values::{exact, number, rate, time, times, us};
 use dyno_record::document::variant_name;
 use dyno_record::experiment::Finding;
@@ -28,7 +29,6 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
         found.extend(repeated::findings(document));
     } else {
         found.extend(pools(&whole));
-        found.extend(fastest(document, &whole));
     }
     found.extend(events(document));
     found.extend(caveats::caveats(document, &lines));
@@ -199,18 +199,11 @@ fn together(document: &TailDocument, lines: &[Line<'_>], some: &[&Line<'_>]) -> 
         };
         line.cell.repetition.is_some() && number(&|other| other.repeats(line))
     };
-    let mut names = Vec::new();
-    for line in some {
-        let name = if are_all(line) {
-            statement!("cell", cell = combination(document, line.cell))
-        } else {
-            named(document, line)
-        };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let name = |line: &&Line<'_>| match are_all(line) {
+        true => statement!("cell", cell = combination(document, line.cell)),
+        false => named(document, line),
+    };
+    distinct(some.iter().map(name))
 }
 
 /// Whether the pool size has an effect, if several were measured.
@@ -230,17 +223,9 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
             line.number,
         )
     };
-    let mut keys: Vec<_> = Vec::new();
-    for line in lines {
-        if !keys.contains(&key(line)) {
-            keys.push(key(line));
-        }
-    }
+    let known = lines.iter().filter_map(|line| Some((key(line), (line, line.median_us()?))));
     let (mut matters, mut evidence) = (Vec::new(), Vec::new());
-    for wanted in keys {
-        let same = lines.iter().filter(|line| key(line) == wanted);
-        let same = same.filter_map(|line| Some((line, line.median_us()?)));
-        let mut same: Vec<(&Line<'_>, f64)> = same.collect();
+    for (wanted, mut same) in grouped(known) {
         same.sort_by_key(|(line, _)| line.cell.settings.pool);
         if same.len() < 2 {
             continue;
@@ -290,46 +275,6 @@ fn spread(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(0.0, f64::max);
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     if least > 0.0 && most > 0.0 && least.is_finite() { most / least } else { 1.0 }
-}
-
-/// The fastest and the slowest among comparable producers.
-fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
-    let mut bounds: Vec<InFlight> = Vec::new();
-    for line in lines {
-        if !bounds.contains(&line.cell.settings.in_flight) {
-            bounds.push(line.cell.settings.in_flight);
-        }
-    }
-    let reported = bounds.into_iter().filter_map(|in_flight| {
-        let mut same: Vec<(&Line<'_>, f64)> = lines
-            .iter()
-            .filter(|line| line.cell.settings.in_flight == in_flight)
-            .filter_map(|line| Some((line, line.median_us()?)))
-            .collect();
-        same.sort_by(|left, right| left.1.total_cmp(&right.1));
-        let ([first, .., last], true) = (same.as_slice(), in_flight != InFlight::Unbounded) else {
-            return None;
-        };
-        let said = statement!(
-            "fastest-and-slowest",
-            bound = bound(in_flight),
-            fastest = named(document, first.0),
-            least = us(first.1),
-            slowest = named(document, last.0),
-            most = us(last.1),
-            times = times(last.1 / first.1)
-        );
-        let evidence = same.iter().map(|(line, median_us)| {
-            statement!(
-                "median-and-rate",
-                who = named(document, line),
-                median = us(*median_us),
-                rate = rate(line.producer.timeline.rates.acknowledged_per_s)
-            )
-        });
-        Some(Finding::found(said, evidence.collect()))
-    });
-    reported.collect()
 }
 
 /// Events that consumers had to handle.

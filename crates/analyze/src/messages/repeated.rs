@@ -8,9 +8,9 @@
 //! *Biometrika* 34 (1947)).
 
 use super::lines::{Line, bound, combination, lines};
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread};
+use crate::estimate::Spread;
+use crate::robust::mean;
 use crate::uncertainty::runs::with_pooled;
-use crate::uncertainty::series::standard_deviation;
 use crate::values::{rate_of, times_of, us_of};
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Figure, Finding};
@@ -73,15 +73,14 @@ struct Level {
 
 impl Level {
     fn figure(&self) -> Figure {
-        let around = |spread: Spread| spread.around(self.value, DEFAULT_CONFIDENCE_RATIO);
-        let estimate = self.spread.and_then(around);
+        let estimate = self.spread.and_then(|spread| spread.around(self.value));
         estimate.map_or(Figure::bare(self.value), Figure::from)
     }
 
     /// Its ratio to another figure; `None` if there are too few repetitions.
     fn over(&self, other: &Level) -> Option<Estimate> {
         let spread = Spread::of_ratio(self.spread?, other.spread?);
-        spread.around(self.value / other.value, DEFAULT_CONFIDENCE_RATIO)
+        spread.around(self.value / other.value)
     }
 }
 
@@ -179,20 +178,13 @@ fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Ve
         group.iter().filter_map(&of).filter(|value| *value > 0.0).map(f64::ln).collect()
     });
     let logarithms: Vec<Vec<f64>> = logarithms.collect();
-    let own = logarithms.iter().map(|all| {
-        (all.len() > 1).then(|| Spread {
-            deviation: standard_deviation(all),
-            degrees_of_freedom: (all.len() - 1) as f64,
-        })
-    });
-    let own: Vec<Option<Spread>> = own.collect();
+    let own: Vec<Option<Spread>> = logarithms.iter().map(|all| Spread::of(all)).collect();
     learned(&own)
         .into_iter()
         .zip(&logarithms)
         .map(|(spread, all)| {
-            let mean = all.iter().sum::<f64>() / all.len() as f64;
             (!all.is_empty()).then(|| Level {
-                value: mean.exp(),
+                value: mean(all).exp(),
                 spread: spread.map(|spread| spread.of_mean(all.len())),
             })
         })

@@ -1,8 +1,8 @@
 //! Searches the number of clients with the highest rate in a closed loop, for X_max.
 //!
-//! The number of clients doubles until the rate has not grown by [`ClientsSettings::gain_ratio`] for two
+//! The number of clients doubles until the rate has not grown by `GAIN_RATIO` for two
 //! doublings in a row. Then the geometric middles on both sides of the best number are tried, until its
-//! neighbours are within [`ClientsSettings::neighbour_ratio`]. The best number is measured once more; if it is
+//! neighbours are within `NEIGHBOUR_RATIO`. The best number is measured once more; if it is
 //! still the best by its mean, it is elected.
 //!
 //! The best of many noisy numbers is too good, so the measurements that elected a number do not count for the
@@ -13,6 +13,12 @@ use crate::uncertainty::mean::of_repetitions;
 use dyno_record::experiment::{ClientsEnd, ClientsResult, TriedClients};
 use std::collections::BTreeMap;
 
+/// Smallest relevant growth of the rate, as a share.
+const GAIN_RATIO: f64 = 0.03;
+
+/// Ratio of neighbouring numbers of clients at which the search stops; above 1.
+const NEIGHBOUR_RATIO: f64 = 1.3;
+
 /// Limits and costs of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientsSettings {
@@ -20,29 +26,24 @@ pub struct ClientsSettings {
     pub start_clients: u32,
     /// Largest number to try.
     pub max_clients: u32,
-    /// Smallest relevant growth of the rate, as a share.
-    pub gain_ratio: f64,
-    /// Ratio of neighbouring numbers of clients at which the search stops; above 1.
-    pub neighbour_ratio: f64,
     /// New measurements of the elected number; at least 1.
     pub repeats: u32,
     /// The search ends after this many measurements, even without a decision.
     pub max_measurements: u32,
-    /// Confidence level of the rate's interval.
-    pub confidence_ratio: f64,
+}
+
+impl ClientsSettings {
+    /// The default limit of measurements applies to the search; repetitions come on top.
+    pub fn for_search(start_clients: u32, max_clients: u32, repeats: u32) -> Self {
+        let standard = Self::default();
+        let max_measurements = standard.max_measurements + repeats;
+        ClientsSettings { start_clients, max_clients, repeats, max_measurements }
+    }
 }
 
 impl Default for ClientsSettings {
     fn default() -> Self {
-        ClientsSettings {
-            start_clients: 1,
-            max_clients: 1024,
-            gain_ratio: 0.03,
-            neighbour_ratio: 1.3,
-            repeats: 3,
-            max_measurements: 60,
-            confidence_ratio: crate::estimate::DEFAULT_CONFIDENCE_RATIO,
-        }
+        ClientsSettings { start_clients: 1, max_clients: 1024, repeats: 3, max_measurements: 60 }
     }
 }
 
@@ -156,11 +157,7 @@ impl ClientsSearch {
             }
             power = Some(*clients);
             // Only the first measurement: later ones must not restart the doubling.
-            without_gain = if rates[0] > best * (1.0 + self.settings.gain_ratio) {
-                0
-            } else {
-                without_gain + 1
-            };
+            without_gain = if rates[0] > best * (1.0 + GAIN_RATIO) { 0 } else { without_gain + 1 };
             best = rates[0].max(best);
         }
         without_gain
@@ -174,7 +171,7 @@ impl ClientsSearch {
         let wide = [below, above]
             .into_iter()
             .flatten()
-            .filter(|gap| ratio(gap) > self.settings.neighbour_ratio && gap.1 - gap.0 > 1);
+            .filter(|gap| ratio(gap) > NEIGHBOUR_RATIO && gap.1 - gap.0 > 1);
         let (low, high) = wide.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
         let middle = (f64::from(low) * f64::from(high)).sqrt().round() as u32;
         Some(middle.clamp(low + 1, high - 1))
@@ -193,8 +190,7 @@ impl ClientsSearch {
         let since = self.elected.as_ref().map(|elected| &elected.rates);
         let counted = since.filter(|rates| !rates.is_empty()).unwrap_or(&self.tried[&best]);
         let rate_per_s = mean(counted);
-        let enough =
-            |rates: &Vec<f64>| mean(rates) >= rate_per_s * (1.0 - self.settings.gain_ratio);
+        let enough = |rates: &Vec<f64>| mean(rates) >= rate_per_s * (1.0 - GAIN_RATIO);
         let tried = |(clients, rates): (&u32, &Vec<f64>)| TriedClients {
             clients: *clients,
             rates_per_s: rates.clone(),
@@ -203,7 +199,7 @@ impl ClientsSearch {
             clients: best,
             rate_per_s,
             counted_runs: u32::try_from(counted.len()).unwrap_or(u32::MAX),
-            estimate_per_s: of_repetitions(counted, self.settings.confidence_ratio),
+            estimate_per_s: of_repetitions(counted),
             enough_clients: self
                 .tried
                 .iter()

@@ -167,6 +167,29 @@ impl ObjectiveSearch {
         self.next = self.next_position();
     }
 
+    /// Ends the search with what is known so far, such as at a time limit; no effect after the end.
+    pub fn stop(&mut self, end: ObjectiveEnd) {
+        if self.next.is_ok() {
+            self.next = Err(end);
+        }
+    }
+
+    /// The rates between which the boundary lies so far; absent on a side that no measurement has shown. Once
+    /// it is bracketed, these are the ends of the interval of the rate that 95 % of the measurements keep.
+    pub fn bracket(&self) -> (Option<f64>, Option<f64>) {
+        match &self.posterior {
+            Some(posterior) => {
+                let most = posterior.boundary(self.settings.start_rate_per_s).most_per_s;
+                (Some(most.low), Some(most.high))
+            }
+            None => {
+                let (kept, missed) = self.sides();
+                let rate = |position: i32| self.rate(position);
+                (kept.map(rate), missed.map(rate))
+            }
+        }
+    }
+
     /// Next position to measure, or why the search ends. A decision by the last allowed measurement still
     /// counts.
     fn next_position(&self) -> Result<i32, ObjectiveEnd> {
@@ -312,10 +335,14 @@ impl ObjectiveSearch {
         match end {
             ObjectiveEnd::AlwaysKept => return (Some(self.rate(self.ends.1)), None),
             ObjectiveEnd::NeverKept => return (None, None),
-            ObjectiveEnd::Resolved | ObjectiveEnd::OutOfMeasurements => {}
+            ObjectiveEnd::Resolved
+            | ObjectiveEnd::OutOfMeasurements
+            | ObjectiveEnd::Interrupted => {}
         }
         let known = match (&self.posterior, kept.zip(missed)) {
             (Some(known), _) => Some(known.clone()),
+            // Both sides may still be far apart.
+            (None, _) if end == ObjectiveEnd::Interrupted => None,
             (None, sides) => sides.map(|sides| self.known(sides)),
         };
         let boundary = known.map(|known| known.boundary(self.settings.start_rate_per_s));

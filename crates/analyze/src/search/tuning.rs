@@ -19,13 +19,15 @@ pub mod surface;
 #[cfg(test)]
 mod tests;
 
+use crate::estimate::CONFIDENCE_RATIO;
 use crate::student::two_sided;
 use confirm::done;
 pub use confirm::proven;
+use dyno_record::experiment::Knob;
 use limits::Limits;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
-use space::{Parameter, Setting, any, defaults, neighbours, spread};
+use space::{Setting, any, defaults, neighbours, spread};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use surface::{Difference, Normal, Surface};
 
@@ -33,8 +35,6 @@ use surface::{Difference, Normal, Surface};
 const CANDIDATES: usize = 400;
 /// Number of additional candidates near the best setting.
 const NEAR: usize = 200;
-/// Confidence level of the stated results.
-const CONFIDENCE_RATIO: f64 = 0.95;
 
 /// Limits and costs of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,8 +71,8 @@ pub enum Purpose {
     Confirm,
     /// Compares the candidate without one change, as for [`Purpose::Confirm`].
     Ablate {
-        /// Position of the parameter.
-        parameter: usize,
+        /// Position of the knob.
+        knob: usize,
     },
 }
 
@@ -87,9 +87,9 @@ pub enum Outcome {
     BesideViolated,
     /// The setting could not be applied, so nothing was measured and nothing harmed. It is not tried again.
     Refused {
-        /// Position of the parameter with the refused value, regardless of the others; absent if unknown, or if
+        /// Position of the knob with the refused value, regardless of the others; absent if unknown, or if
         /// several together may be the cause.
-        parameter: Option<usize>,
+        knob: Option<usize>,
     },
 }
 
@@ -191,13 +191,13 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Tuning {
     settings: TuningSettings,
-    parameters: Vec<Parameter>,
+    knobs: Vec<Knob>,
     random: Xoshiro256PlusPlus,
     surface: Surface,
     limits: Limits,
     /// Limits from refused settings.
     refusals: Limits,
-    /// Parameters with values that are always refused.
+    /// Knobs with values that are always refused.
     refused: Vec<(usize, usize)>,
     /// Number of refused settings.
     refused_trials: usize,
@@ -214,24 +214,24 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// A search over these parameters, each with at least two values.
-    pub fn new(parameters: Vec<Parameter>, settings: TuningSettings) -> Tuning {
+    /// A search over these knobs, each with at least two values.
+    pub fn new(knobs: Vec<Knob>, settings: TuningSettings) -> Tuning {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
-        let count = (parameters.len() + 4).min(settings.trials / 3).max(1);
-        let start = spread(&parameters, count, &mut random);
-        let mut limits = Limits::new(&parameters);
-        let best = defaults(&parameters);
+        let count = (knobs.len() + 4).min(settings.trials / 3).max(1);
+        let start = spread(&knobs, count, &mut random);
+        let mut limits = Limits::new(&knobs);
+        let best = defaults(&knobs);
         limits.went(&best, true);
         let refusals = limits.clone();
         let mut tuning = Tuning {
             settings,
-            surface: Surface::new(&parameters),
+            surface: Surface::new(&knobs),
             limits,
             refusals,
             refused: Vec::new(),
             refused_trials: 0,
             start,
-            parameters,
+            knobs,
             random,
             trials: 0,
             best,
@@ -245,7 +245,7 @@ impl Tuning {
 
     /// The next action.
     pub fn step(&self) -> TuningStep {
-        let defaults = || defaults(&self.parameters);
+        let defaults = || defaults(&self.knobs);
         let (purpose, one, other) = match &self.state {
             State::Search => {
                 let one = self.next.clone().unwrap_or_else(defaults);
@@ -255,9 +255,9 @@ impl Tuning {
                 (Purpose::Confirm, setting.clone(), defaults())
             }
             State::Ablate { candidate, outcomes, .. } => {
-                let parameter = self.changes(candidate)[outcomes.len()];
-                let one = self.without(candidate, parameter);
-                (Purpose::Ablate { parameter }, one, candidate.clone())
+                let knob = self.changes(candidate)[outcomes.len()];
+                let one = self.without(candidate, knob);
+                (Purpose::Ablate { knob }, one, candidate.clone())
             }
             State::Done(result) => return TuningStep::Done(result.clone()),
         };
@@ -313,7 +313,7 @@ impl Tuning {
 
     /// Estimated improvement of a setting over the defaults.
     pub fn gain(&self, setting: &Setting) -> Normal {
-        self.surface.gain(setting, &defaults(&self.parameters))
+        self.surface.gain(setting, &defaults(&self.knobs))
     }
 
     fn learn(&mut self, one: Setting, other: Setting, outcome: Outcome) {
@@ -333,20 +333,20 @@ impl Tuning {
                 self.limits.went(&other, false);
                 self.best = self.best_tried();
             }
-            Outcome::Refused { parameter } => {
+            Outcome::Refused { knob } => {
                 // A refusal costs no time and does not count as a comparison, unless there are too many.
                 self.refused_trials += 1;
                 if self.refused_trials <= self.settings.trials {
                     self.trials -= 1;
                 }
-                self.learn_refusal(&one, parameter);
+                self.learn_refusal(&one, knob);
             }
         }
         self.choose();
     }
 
-    fn learn_refusal(&mut self, setting: &Setting, parameter: Option<usize>) {
-        match parameter {
+    fn learn_refusal(&mut self, setting: &Setting, knob: Option<usize>) {
+        match knob {
             Some(place) => self.refused.push((place, setting[place])),
             None => self.refusals.went(setting, false),
         }
@@ -370,7 +370,7 @@ impl Tuning {
 
     /// The tried setting with the highest expected gain.
     fn best_tried(&self) -> Setting {
-        let base = defaults(&self.parameters);
+        let base = defaults(&self.knobs);
         let gain = |setting: &Setting| self.surface.gain(setting, &base).mean;
         let tried = self.surface.tried().iter();
         let tried = tried.filter(|setting| !self.limits.has_failed(setting));
@@ -408,7 +408,7 @@ impl Tuning {
 
     /// A setting with one changed value that is unlikely to go wrong.
     fn next_at_random(&mut self) -> Option<Setting> {
-        let near = neighbours(&self.parameters, &self.best);
+        let near = neighbours(&self.knobs, &self.best);
         let mut near: Vec<Setting> = near.filter(|one| self.risk(one).is_some()).collect();
         if near.is_empty() {
             return None;
@@ -445,24 +445,19 @@ impl Tuning {
     /// then uphill.
     fn most_promising(&mut self) -> Option<(f64, Setting)> {
         let mut candidates: Vec<Setting> =
-            (0..CANDIDATES).map(|_| any(&self.parameters, &mut self.random)).collect();
-        candidates.extend(neighbours(&self.parameters, &self.best));
+            (0..CANDIDATES).map(|_| any(&self.knobs, &mut self.random)).collect();
+        candidates.extend(neighbours(&self.knobs, &self.best));
         for _ in 0..NEAR {
-            // Each value changes with a probability of one in four.
-            let random = any(&self.parameters, &mut self.random);
-            let draw = any(&vec![Parameter::choice(4, 0); random.len()], &mut self.random);
-            candidates.push(
-                self.best
-                    .iter()
-                    .zip(random)
-                    .zip(draw)
-                    .map(|((own, other), draw)| if draw == 0 { other } else { *own })
-                    .collect(),
-            );
+            let others = any(&self.knobs, &mut self.random);
+            let near = self.best.iter().zip(others).map(|(own, other)| {
+                // Each value changes with a probability of one in four.
+                if self.random.random_range(0..4_usize) == 0 { other } else { *own }
+            });
+            candidates.push(near.collect());
         }
         let mut found = self.best_of(candidates.into_iter())?;
         loop {
-            let around: Vec<_> = neighbours(&self.parameters, &found.1).collect();
+            let around: Vec<_> = neighbours(&self.knobs, &found.1).collect();
             match self.best_of(around.into_iter()) {
                 Some(better) if better.0 > found.0 * 1.001 => found = better,
                 _ => return Some(found),
@@ -479,15 +474,15 @@ impl Tuning {
         judged.max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
-    /// Positions of the parameters that a setting changes.
+    /// Positions of the knobs that a setting changes.
     fn changes(&self, setting: &Setting) -> Vec<usize> {
-        let places = 0..self.parameters.len();
-        places.filter(|place| setting[*place] != self.parameters[*place].default).collect()
+        let places = 0..self.knobs.len();
+        places.filter(|place| setting[*place] != self.knobs[*place].default_place()).collect()
     }
 
-    fn without(&self, setting: &Setting, parameter: usize) -> Setting {
+    fn without(&self, setting: &Setting, knob: usize) -> Setting {
         let mut other = setting.clone();
-        other[parameter] = self.parameters[parameter].default;
+        other[knob] = self.knobs[knob].default_place();
         other
     }
 }

@@ -94,18 +94,9 @@ impl Runs {
         let (spread, basis) = if runs == 1 {
             (within?, Basis::WithinRun)
         } else {
-            let between = run_to_run?.of_mean(runs);
-            let confidence_ratio = resampling.confidence_ratio;
-            let is_wider = |within: &Spread| {
-                within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
-            };
-            (within.filter(is_wider).unwrap_or(between), Basis::BetweenRuns)
+            (run_to_run?.of_mean(runs).or_wider(within), Basis::BetweenRuns)
         };
-        Some(RunsEstimate {
-            estimate: spread.around(value, resampling.confidence_ratio)?,
-            basis,
-            runs,
-        })
+        Some(RunsEstimate { estimate: spread.around(value)?, basis, runs })
     }
 
     /// Standard error of the statistic's logarithm, from the variation within the runs alone.

@@ -1,11 +1,11 @@
 //! The data of a run over a time range: means of series, with the series that describe the server.
 
+use crate::grouping::distinct;
 use crate::robust::median;
 use dyno_record::metrics::{MetricId, MetricTable};
-use dyno_record::model::{PhaseKind, RunDocument, SourceKind, SourceRecord};
+use dyno_record::model::{Effect, PhaseKind, RunDocument, SourceKind, SourceRecord};
 use dyno_record::names::{self, Metric, cpu, disk, storage};
 use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
-use dyno_record::responses::READ_MODIFY_WRITE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,13 +67,7 @@ impl Read {
 
     /// A value from two figures.
     pub(super) fn and(self, other: Read, value: f64) -> Read {
-        let mut series = self.series;
-        for one in other.series {
-            if !series.contains(&one) {
-                series.push(one);
-            }
-        }
-        Read { value, series }
+        Read { value, series: distinct(self.series.into_iter().chain(other.series)) }
     }
 }
 
@@ -90,9 +84,9 @@ impl<'a> Bench<'a> {
     }
 
     fn measured_commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
-        self.operations
-            .iter()
-            .filter(|one| one.phase == PhaseKind::Measure && one.operation != READ_MODIFY_WRITE)
+        let planned = &self.document.operations;
+        let measured = self.operations.iter().filter(|one| one.phase == PhaseKind::Measure);
+        measured.filter(|one| !planned.has_parts(&one.operation))
     }
 
     /// The commands of the measured windows that had any, by window number.
@@ -258,11 +252,17 @@ impl<'a> View<'a> {
         measured.filter(move |one| time_range.contains(one.start_s + one.duration_s / 2.0))
     }
 
-    /// Mean service time in microseconds of these operations, or of all if none are named.
-    pub(super) fn service_us(&self, names: &[&str]) -> Option<f64> {
-        let is_meant =
-            |one: &&SeriesPoint| names.is_empty() || names.contains(&one.operation.as_str());
-        mean_us(self.commands().filter(is_meant), |one| one.service)
+    /// Those of the commands that write, or that read.
+    pub(super) fn commands_with(&self, writes: bool) -> impl Iterator<Item = &'a SeriesPoint> {
+        let planned = &self.document.operations;
+        let effect = |one: &&SeriesPoint| Some(planned.find(&one.operation)?.effect);
+        self.commands()
+            .filter(move |one| effect(one).is_some_and(|effect| (effect != Effect::Read) == writes))
+    }
+
+    /// Mean service time of these commands in microseconds.
+    pub(super) fn service_us(&self, of: impl Iterator<Item = &'a SeriesPoint>) -> Option<f64> {
+        mean_us(of, |one| one.service)
     }
 
     /// Mean response time of all operations in microseconds.

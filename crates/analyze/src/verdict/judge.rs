@@ -233,7 +233,7 @@ fn advice(code: &str) -> Statement {
     Statement::new(format!("advice.{code}"))
 }
 
-/// All verdict codes of rules, with the codes of their evidence and advice.
+/// All verdict codes of rules, with the codes of their subjects, evidence and advice.
 pub fn codes() -> Vec<String> {
     let of_rule = |rule: &Rule| {
         let evidence = rule
@@ -242,11 +242,12 @@ pub fn codes() -> Vec<String> {
             .chain(rule.supports)
             .map(|condition| rule.evidence_code(condition.measure));
         let advice = rule.advice.iter().map(|code| advice(code).code);
-        let all = evidence.chain(advice).chain([rule.cause_code()]);
+        let all = evidence.chain(advice).chain([rule.cause_code(), rule.cause.subject().code]);
         all.collect::<Vec<_>>()
     };
     let of_burst = BURST_ADVICE.map(|code| advice(code).code);
-    RULES.iter().flat_map(of_rule).chain(of_burst).collect()
+    let burst = [Cause::BurstCredits.subject().code];
+    RULES.iter().flat_map(of_rule).chain(of_burst).chain(burst).collect()
 }
 
 impl Rule {

@@ -207,12 +207,12 @@ impl Measure {
             }
             Measure::StartDelayMs => {
                 let response_us = view.response_us().filter(|_| !is_closed(view))?;
-                let delay_us = response_us - view.service_us(&[])?;
+                let delay_us = response_us - view.service_us(view.commands())?;
                 Some(Read::of(delay_us.max(0.0) / 1e3))
             }
             Measure::WriteOverReadRatio => {
-                let writes_us = view.service_us(&WRITES)?;
-                let reads_us = view.service_us(&READS)?;
+                let writes_us = view.service_us(view.commands_with(true))?;
+                let reads_us = view.service_us(view.commands_with(false))?;
                 Some(Read::of(writes_us / reads_us))
             }
             Measure::CheckpointSlowdownRatio => checkpoints::slowdown(view),
@@ -318,11 +318,13 @@ impl Measure {
             Measure::NetworkRatio => network(view),
             Measure::RoundTripRatio => {
                 let round_trip_us = view.document.server.round_trip_us?;
-                Some(Read::of(round_trip_us / view.service_us(&[])?))
+                Some(Read::of(round_trip_us / view.service_us(view.commands())?))
             }
             Measure::ConnectionsPerS => view.sum_over(connections::CREATED_PER_S, |_| true),
             Measure::InFlightRatio => Some(Read::of(in_flight(view)? / clients(view))),
-            Measure::WriteServiceMs => Some(Read::of(view.service_us(&WRITES)? / 1e3)),
+            Measure::WriteServiceMs => {
+                Some(Read::of(view.service_us(view.commands_with(true))? / 1e3))
+            }
             Measure::WritesPerS => writes_per_s(view).map(Read::of),
             Measure::OperationsPerS => view.rate_per_s().map(Read::of),
         }
@@ -370,9 +372,6 @@ fn throttled(view: &View<'_>) -> Option<Read> {
 const OPERATIONS: &[Metric] = &[disk::READ_PER_S, disk::WRITE_PER_S, disk::FLUSH_PER_S];
 const REQUESTS: &[Metric] = &[disk::READ_PER_S, disk::WRITE_PER_S];
 const BYTES: &[Metric] = &[disk::READ_BYTES_PER_S, disk::WRITE_BYTES_PER_S];
-
-const WRITES: [&str; 3] = ["insert", "update", "delete"];
-const READS: [&str; 2] = ["read", "scan"];
 
 fn clients(bench: &Bench<'_>) -> f64 {
     bench.document.clients().unwrap_or(1).max(1) as f64
@@ -453,8 +452,7 @@ fn request_s(view: &View<'_>, queue: f64) -> Option<f64> {
 
 fn writes_per_s(view: &View<'_>) -> Option<f64> {
     let seconds: f64 = view.inside().iter().map(|one| one.duration_s).sum();
-    let writes = view.commands().filter(|one| WRITES.contains(&one.operation.as_str()));
-    let writes: u64 = writes.map(|one| one.count).sum();
+    let writes: u64 = view.commands_with(true).map(|one| one.count).sum();
     (seconds > 0.0).then(|| writes as f64 / seconds)
 }
 

@@ -19,6 +19,7 @@ pub(crate) use bench::{cpus, mean_us, of_others};
 pub use checkpoints::united;
 pub use judge::{codes, judge};
 pub use measures::Measure;
+pub use rules::Cause;
 
 use dyno_record::statement::Statement;
 use schemars::JsonSchema;
@@ -41,54 +42,6 @@ impl Verdict {
     pub fn is_reached(&self) -> bool {
         !["too-short-for-verdict", "nothing-watched"].contains(&self.headline.code.as_str())
     }
-}
-
-/// Causes that limit a run.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The load generator had no spare CPU time.
-    Client,
-    /// A kernel limit on the server's CPU time.
-    CpuThrottled,
-    /// The hypervisor gave CPU time to others.
-    CpuStolen,
-    /// Another process took CPU time that the server waited for.
-    NoisyNeighbour,
-    /// A disk that was fast and became slow under the same load.
-    BurstCredits,
-    /// The number of operations per second of the disk.
-    DiskOperations,
-    /// The bytes per second of the disk.
-    DiskBandwidth,
-    /// Writes wait until the disk has stored them durably.
-    SlowSync,
-    /// The server's cache is smaller than the requested data.
-    CacheTooSmall,
-    /// Checkpoints of the server.
-    Checkpoint,
-    /// Operations queue in the server for tickets or locks.
-    Tickets,
-    /// The machine of the server swaps.
-    Swapping,
-    /// Memory is short, and processes wait for it.
-    MemoryPressure,
-    /// The bandwidth of the network.
-    Network,
-    /// The network round trip takes most of the time.
-    RoundTrip,
-    /// Connections are opened continuously.
-    ConnectionStorm,
-    /// One CPU is busy with interrupts, or one server thread all the time, while others are not.
-    OneCore,
-    /// The server uses all CPU time that it may use.
-    ServerCpu,
-    /// Client and server use all CPU time of a shared machine.
-    SharedCpu,
-    /// Nothing is exhausted: more clients would raise the rate.
-    TooFewClients,
 }
 
 /// A cause with its evidence.

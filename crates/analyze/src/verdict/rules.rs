@@ -3,8 +3,66 @@
 //! If causes exclude each other, the one closer to the root wins ([`Rule::hides`]): a throttled server also
 //! uses all its allowed CPU time, and its disk is idle for that reason.
 
-use super::Cause;
 use super::measures::Measure;
+use dyno_record::document::variant_name;
+use dyno_record::statement::Statement;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Causes that limit a run.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The load generator had no spare CPU time.
+    Client,
+    /// A kernel limit on the server's CPU time.
+    CpuThrottled,
+    /// The hypervisor gave CPU time to others.
+    CpuStolen,
+    /// Another process took CPU time that the server waited for.
+    NoisyNeighbour,
+    /// A disk that was fast and became slow under the same load.
+    BurstCredits,
+    /// The number of operations per second of the disk.
+    DiskOperations,
+    /// The bytes per second of the disk.
+    DiskBandwidth,
+    /// Writes wait until the disk has stored them durably.
+    SlowSync,
+    /// The server's cache is smaller than the requested data.
+    CacheTooSmall,
+    /// Checkpoints of the server.
+    Checkpoint,
+    /// Operations queue in the server for tickets or locks.
+    Tickets,
+    /// The machine of the server swaps.
+    Swapping,
+    /// Memory is short, and processes wait for it.
+    MemoryPressure,
+    /// The bandwidth of the network.
+    Network,
+    /// The network round trip takes most of the time.
+    RoundTrip,
+    /// Connections are opened continuously.
+    ConnectionStorm,
+    /// One CPU is busy with interrupts, or one server thread all the time, while others are not.
+    OneCore,
+    /// The server uses all CPU time that it may use.
+    ServerCpu,
+    /// Client and server use all CPU time of a shared machine.
+    SharedCpu,
+    /// Nothing is exhausted: more clients would raise the rate.
+    TooFewClients,
+}
+
+impl Cause {
+    /// The words for what it limits, for a sentence or a list.
+    pub fn subject(self) -> Statement {
+        Statement::new(format!("subject.{}", variant_name(&self)))
+    }
+}
 
 /// A bound of a measure.
 #[derive(Clone, Copy, Debug, PartialEq)]

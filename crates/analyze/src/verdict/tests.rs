@@ -290,6 +290,11 @@ impl Scene {
             status: RunStatus::Complete,
             status_reason: None,
             plan: json!({"client": {"threads": 1, "clients": 16}, "schedule": schedule}),
+            operations: vec![
+                Operation::new("read", Effect::Read),
+                Operation::new("update", Effect::Update),
+            ]
+            .into(),
             environment: Environment { cpus: Some(2), ..Environment::default() },
             server: ServerRecord {
                 data_bytes: Some(1 << 30),
@@ -312,6 +317,7 @@ impl Scene {
                 .collect(),
             collections: Vec::new(),
             secondary_indexes: None,
+            checks: Vec::new(),
             dropped: Vec::new(),
             events: Vec::new(),
             caveats: Vec::new(),

@@ -1,8 +1,7 @@
 //! Known access patterns with known figures.
 
 use dyno_analyze::access_pattern::{
-    AccessPatterns, Activity, BACKWARD_CREDIT, FilePattern, Settings, Slice, Window, analyze,
-    compared, findings,
+    AccessPatterns, Activity, BACKWARD_CREDIT, FilePattern, Settings, Window, analyze, findings,
 };
 use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::io_trace::document::{FileEntry, FileKind, FileRole, TraceDocument, TraceMode};
@@ -294,27 +293,6 @@ fn window_excludes_calls_that_began_outside() {
 }
 
 #[test]
-fn score_over_time_shows_where_the_order_changed() {
-    let mut offsets = forward(10_000, BLOCK);
-    offsets.extend(shuffled(10_000, BLOCK, 2));
-    let calls: Vec<Call> = offsets
-        .iter()
-        .enumerate()
-        .map(|(number, &offset)| Call {
-            start_ns: number as i64 * 1_000_000,
-            ..read(0, offset, BLOCK)
-        })
-        .collect();
-    let found =
-        run(Settings::default(), &document(10_000 * BLOCK), calls, Vec::new()).files.remove(0);
-    let slices = found.slices.unwrap();
-    let scores: Vec<f64> = slices.slices.iter().filter_map(Slice::score).collect();
-    let half = scores.len() / 2;
-    assert!(scores[..half - 1].iter().all(|&score| score > 0.9));
-    assert!(scores[half + 1..].iter().all(|&score| score < 0.1));
-}
-
-#[test]
 fn calls_that_waited_for_the_device_are_distinguished() {
     // Every fourth call reads ahead for itself and the next three, which the page cache answers.
     let (mut calls, mut block) = (Vec::new(), Vec::new());
@@ -397,7 +375,7 @@ fn only_files_with_the_most_calls_are_followed() {
         patterns.files.iter().filter(|f| f.score.is_some()).map(|f| f.file).collect();
     assert_eq!(scored, [9, 8, 7]);
     let drawn: Vec<u32> =
-        patterns.files.iter().filter(|f| f.pictures.is_some()).map(|f| f.file).collect();
+        patterns.files.iter().filter(|f| f.picture.is_some()).map(|f| f.file).collect();
     assert_eq!(drawn, [9, 8]);
     assert_eq!(patterns.unfollowed_calls, 20 * (1 + 2 + 3 + 4 + 5 + 6 + 7));
 }
@@ -453,22 +431,6 @@ fn event_error_ends_the_analysis() {
     let calls = vec![Ok(CallBatch::default()), Err("torn")];
     let found = analyze(Settings::default(), &document(1), calls, Vec::new());
     assert_eq!(found.err(), Some("torn"));
-}
-
-#[test]
-fn comparison_reports_how_the_order_changed() {
-    let before = pattern(&shuffled(1000, BLOCK, 3), BLOCK);
-    let after = pattern(&forward(1000, BLOCK), BLOCK);
-    let said = compared(&before, &after).unwrap().statement;
-    assert_eq!(said.code, "order-compared");
-    assert_eq!(said.text("change"), Some("more_sequential"));
-    assert!(said.number("score_before").is_some_and(|score| score < 0.1));
-    assert_eq!(said.number("score_after"), Some(1.0));
-    assert_eq!(said.number("calls_before"), Some(1_000.0));
-    let back = compared(&after, &before).unwrap().statement;
-    assert_eq!(back.text("change"), Some("more_random"));
-    let same = compared(&after, &after).unwrap().statement;
-    assert_eq!(same.text("change"), Some("kept"));
 }
 
 /// Alternating streams of 300 calls, each in its own part of 64 MiB.

@@ -1,12 +1,9 @@
 //! Every finding of traces with its measurement, and without it.
 
-use crate::access_pattern::{BLOCK, document, forward, pattern, read, run, shuffled};
+use crate::access_pattern::{BLOCK, document, read, run, shuffled};
 use dyno_analyze::access_pattern::{
-    AccessPatterns, Activity, DeviceShare, FilePattern, Settings, compared, findings,
-    order_statement,
+    AccessPatterns, Activity, DeviceShare, Settings, findings, order_statement,
 };
-use dyno_record::experiment::Finding;
-use dyno_record::io_trace::event::Operation;
 use dyno_testkit::findings::{Reported, case};
 
 #[test]
@@ -32,18 +29,6 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
         case("not-watched", without(without_order)).not_if("the order is known", |it| *it = scan()),
     ];
     reported.check(of_one, cases);
-    let of_two = |[before, after]: &[FilePattern; 2]| -> Vec<Finding> {
-        compared(before, after).into_iter().collect()
-    };
-    let both = [with_device(&shuffled(1000, BLOCK, 3)), with_device(&forward(1000, BLOCK))];
-    let cases = vec![
-        case("order-compared", both)
-            .not_if("files that are flushed have no order", |it| {
-                it[0].operation = Operation::Sync;
-            })
-            .not_if("the order of one is not known", |it| it[1].score = None),
-    ];
-    reported.check(of_two, cases);
     // Names of the order in reports.
     reported.hear(&order_statement(0.5));
     reported.finish("crates/analyze/src/access_pattern");
@@ -75,8 +60,4 @@ fn without(change: fn(&mut AccessPatterns)) -> AccessPatterns {
     let mut patterns = scan();
     change(&mut patterns);
     patterns
-}
-
-fn with_device(offsets: &[i64]) -> FilePattern {
-    FilePattern { device: Some(share(0.0)), ..pattern(offsets, BLOCK) }
 }

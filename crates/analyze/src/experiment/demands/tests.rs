@@ -46,6 +46,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         shared_cpus: None,
         stolen_ratio: None,
         server: None,
+        server_address: None,
         laws: Vec::new(),
         caveats: Vec::new(),
     }

@@ -3,13 +3,14 @@
 use super::difference::{self, explained, only_in_demands};
 use super::disks;
 use super::relative::basis;
-use crate::experiment::ab::{figures_of_pairs, labels, name, undecided};
+use crate::experiment::ab::{MOST_REASONABLE_PAIRS, figures_of_pairs, labels, name, undecided};
 use crate::experiment::demands::of_runs;
+use crate::experiment::limits;
 use crate::experiment::stations::knows_server;
 use crate::experiment::sweep::disk_limits_of;
 use crate::values::percent;
 use dyno_record::experiment::{
-    AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Figures, Finding,
+    AbAnswer, Basis, ComparedFigure, Comparison, ComparisonVerdict, Experiment, Figures, Finding,
 };
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
@@ -107,11 +108,12 @@ fn demands(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     Some(Finding::found(said, support))
 }
 
-/// The other figures, if they are certain.
+/// The other rates and times that certainly differ.
 fn others(answer: &AbAnswer) -> Option<Finding> {
+    let changed = limits::others(answer);
     let is_certain = |row: &&Comparison| {
-        let certain = [ComparisonVerdict::Faster, ComparisonVerdict::Slower];
-        row.statistic != answer.deciding && certain.contains(&row.verdict)
+        let figure = ComparedFigure::Statistic(row.statistic);
+        changed.iter().any(|one| one.figure == figure)
     };
     let certain = || answer.comparisons.iter().filter(is_certain);
     let changes = certain()
@@ -158,7 +160,10 @@ fn single_pair(answer: &AbAnswer) -> Option<Finding> {
 /// Number of pairs that would be enough for the deciding figure.
 fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let first = answer.decision()?;
-    if first.verdict != ComparisonVerdict::NotEnoughData {
+    // With limits, the number of pairs is what the limits need.
+    let options = experiment.options.ab.as_ref();
+    let has_limits = options.is_some_and(|own| !own.limits.is_empty());
+    if first.verdict != ComparisonVerdict::NotEnoughData || has_limits {
         return None;
     }
     let deviation = statement!(
@@ -174,7 +179,7 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let apart = (is_started && figures.any(|figures| figures.shares_cpus))
         .then(|| statement!("place-apart"));
     let margin = percent(first.margin_ratio);
-    let said = match answer.pairs_needed {
+    let said = match answer.pairs_needed.filter(|pairs| *pairs <= MOST_REASONABLE_PAIRS) {
         Some(pairs) => statement!("pairs-needed", pairs = pairs, margin = margin),
         None => statement!("no-number-of-pairs-would-tell", margin = margin),
     };

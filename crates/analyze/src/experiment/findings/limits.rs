@@ -3,17 +3,22 @@
 use super::disks;
 use super::saturation;
 use super::view::View;
-use crate::experiment::queueing::is_missed;
-use crate::experiment::sweep::kept_rate_per_s;
-use crate::values::{percent, rate, rate_of, us};
+use crate::values::{rate_of, us};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::statement;
-use dyno_record::statement::Statement;
 
-/// The highest rate, its level, and whether the next best can be distinguished.
+/// The highest rate, its level, and the levels that cannot be distinguished from it.
 pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
     let best = view.best();
-    let said = statement!("highest-rate", rate = rate_of(&best.rate_per_s), at = view.at(best));
+    let second = second_best(view, best);
+    let rivals =
+        view.levels_where(|level| !std::ptr::eq(level, best) && !is_certainly_slower(level, best));
+    let said = statement!(
+        "highest-rate",
+        rate = rate_of(&best.rate_per_s),
+        at = view.at(best),
+        rival = (!rivals.is_empty()).then(|| view.at_all(&rivals))
+    );
     let p99 = best.response_us.get("p99").map(|p99| us(p99.value));
     let mut evidence = vec![statement!(
         "response-times-at-highest-rate",
@@ -21,20 +26,22 @@ pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
         mean = us(best.response_mean_us.value),
         p99 = p99
     )];
-    evidence.extend(second_best(view, best));
+    evidence.extend(second.map(|second| {
+        let rate = rate_of(&second.rate_per_s);
+        statement!("second-best", rate = rate, at = view.at(second))
+    }));
     Some(Finding::found(said, evidence))
 }
 
-fn second_best(view: &View<'_>, best: &Level) -> Option<Statement> {
+fn second_best<'a>(view: &View<'a>, best: &Level) -> Option<&'a Level> {
     let others = view.levels().iter().filter(|level| !std::ptr::eq(*level, best));
-    let second = others.max_by(|a, b| a.rate_per_s.value.total_cmp(&b.rate_per_s.value))?;
-    let ends = second.rate_per_s.high.zip(best.rate_per_s.low);
-    Some(statement!(
-        "second-best",
-        rate = rate(second.rate_per_s.value),
-        at = view.at(second),
-        overlaps = ends.map(|(high, low)| high >= low)
-    ))
+    others.max_by(|a, b| a.rate_per_s.value.total_cmp(&b.rate_per_s.value))
+}
+
+/// Whether both intervals are known and do not overlap.
+pub(super) fn is_certainly_slower(level: &Level, best: &Level) -> bool {
+    let ends = level.rate_per_s.high.zip(best.rate_per_s.low);
+    ends.is_some_and(|(high, low)| high < low)
 }
 
 /// The resource that saturates first, and how close the bench came to it.
@@ -52,26 +59,4 @@ pub(super) fn disk_without_bound(view: &View<'_>) -> Option<Finding> {
 /// One of several disks that does more than the others at the highest rate.
 pub(super) fn disks_used_unevenly(view: &View<'_>) -> Option<Finding> {
     disks::uneven(&view.best().disks, &view.at(view.best()))
-}
-
-/// Offered rates that the bench did not achieve.
-pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
-    let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
-    let missed = view.levels_where(is_missed);
-    let first = missed.first()?;
-    let said = statement!(
-        "rates-not-achieved",
-        at = view.at(first),
-        achieved = rate(first.rate_per_s.value),
-        kept = kept_rate_per_s(view.answer).map(rate)
-    );
-    let evidence = missed.iter().map(|level| {
-        statement!(
-            "achieved-of-offered",
-            at = view.at(level),
-            rate = rate_of(&level.rate_per_s),
-            share = percent(share(level).unwrap_or(0.0))
-        )
-    });
-    Some(Finding::found(said, evidence.collect()))
 }

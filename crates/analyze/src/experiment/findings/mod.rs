@@ -2,6 +2,7 @@
 //! is silent, and `watched` reports missing measurements.
 
 mod ab;
+mod advice;
 mod blocks;
 pub(super) mod conclusion;
 mod difference;
@@ -53,8 +54,35 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     if !matches!(answer, Answer::Sweep(_) | Answer::Blocks(_)) {
         found.extend(runs::all(experiment, answer));
     }
-    found.extend(opportunities::of_caveats(&experiment.caveats));
     found
+}
+
+/// Codes of the findings that answer the question of an experiment; the first one found counts.
+const ANSWERS: [&str; 18] = [
+    "recommended-clients",
+    "indistinct-clients",
+    "achieved-offered-rates",
+    "no-offered-rate-achieved",
+    "x-max-of-blocks",
+    "highest-rate",
+    "client-maximum",
+    "x-max",
+    "objective-kept-up-to",
+    "objective-bracket",
+    "no-rate-keeps-objective",
+    "tune-better",
+    "tune-nothing-to-gain",
+    "tune-none-compared",
+    "tune-not-proven",
+    "tune-good-for-all",
+    "tune-good-for-none",
+    "tune-across-same",
+];
+
+/// The finding that answers the question of an experiment.
+pub fn answer(found: &[Finding]) -> Option<&Finding> {
+    let with = |code: &&str| found.iter().find(|one| one.statement.code == **code);
+    ANSWERS.iter().find_map(with)
 }
 
 /// Not all points were measured.

@@ -4,7 +4,7 @@ use super::disks;
 use super::view::{subject, units, used_up};
 use crate::estimate::combined;
 use crate::experiment::figures::resource_name;
-use crate::experiment::saturation::{NEAR_RATIO, UsedUp};
+use crate::experiment::saturation::{NEAR_RATIO, SHOWN_RATIO, UsedUp};
 use crate::experiment::stations::SHARED_CPUS;
 use crate::values::{percent, rate, time};
 use dyno_record::experiment::{Demand, DiskLimits, Figure, Finding, LimitBasis};
@@ -40,6 +40,11 @@ impl AtRate<'_> {
     /// Whether the rate is close to its bound.
     pub(super) fn is_near(&self) -> bool {
         self.share() >= NEAR_RATIO
+    }
+
+    /// Whether the load of a single run was too small to show the bound.
+    pub(super) fn is_small(&self) -> bool {
+        !self.is_of_sweep && self.share() < SHOWN_RATIO
     }
 
     fn is_disk(&self) -> bool {
@@ -101,6 +106,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         is_near = at.is_near(),
         is_beside_verdict = None::<bool>,
         is_of_known = is_of_known.then_some(true),
+        is_small = at.is_small().then_some(true),
         demand = time(demand.demand_s),
         units = units(demand),
         bound = rate(bound_of(demand)),
@@ -124,7 +130,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     )];
     evidence.extend(at.busy.clone());
     evidence.extend(above_bound(&at.rate_per_s, demand));
-    evidence.extend(at.second().map(|second| {
+    evidence.extend(at.second().filter(|_| !at.is_small()).map(|second| {
         statement!(
             "next-resource",
             resource = subject(&second.name),

@@ -4,16 +4,16 @@
 use super::disks;
 use super::laws::{LAWS, is_bound, meaning, name};
 use super::saturation::{self, AtRate};
-use super::trust::{Uses, WIDE_RATIO};
+use super::trust::WIDE_RATIO;
 use super::view::{busy, statements_of, subject};
 use super::watched::{self, OF_LEVELS};
-use crate::experiment::figures::{means_of_whole_phase_us, resource_name};
+use crate::experiment::figures::means_of_whole_phase_us;
 use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis, longest_needed_s};
 use crate::laws::tolerance_ratio;
-use crate::values::{exact, number, percent, rate, rate_of, seconds, time, us, us_of};
-use dyno_record::experiment::{Figure, Figures, Finding, Law, LawCheck, LawVerdict, Resource};
-use dyno_record::model::{CaveatKind, ResourceKind, RunDocument};
+use crate::values::{number, percent, rate, rate_of, seconds, time, us};
+use dyno_record::experiment::{Figure, Figures, Finding, Law, LawCheck, LawVerdict};
+use dyno_record::model::{CaveatKind, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 use std::collections::BTreeMap;
@@ -42,14 +42,12 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
     let rules = [
         generator_bound(view),
         failed_operations(view),
-        Some(result(view)),
         rate_not_achieved(view),
         at.as_ref().map(saturation::bottleneck),
         here.and_then(|here| disks::without_bound(analysis.disk.as_ref(), here)),
         here.and_then(|here| disks::uneven(&view.figures.disks, here)),
         wait_before_send(view),
         dropped_arrivals(view),
-        other_processes(view),
         unsteady(view),
         poorly_known(view),
         not_watched(view),
@@ -64,6 +62,10 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
 }
 
 impl<'a> View<'a> {
+    fn measured(&self) -> Option<&'a PhaseRecord> {
+        self.document.phases.iter().find(|phase| phase.name == PhaseKind::Measure)
+    }
+
     /// `with 8 clients in a closed loop`, `with 5,000/s offered`.
     fn at(&self) -> Statement {
         match (self.figures.offered_rate_per_s, self.figures.clients) {
@@ -76,11 +78,6 @@ impl<'a> View<'a> {
     /// Whether the rate is the offered rate.
     fn is_offered_and_achieved(&self) -> bool {
         self.figures.offered_rate_per_s.is_some() && rate_not_achieved(self).is_none()
-    }
-
-    fn resource(&self, kind: ResourceKind) -> Option<&'a Resource> {
-        let name = resource_name(kind);
-        self.figures.resources.iter().find(|resource| resource.name == name)
     }
 
     /// Utilization of all resources.
@@ -115,29 +112,6 @@ fn share_of(figure: &Figure) -> Option<f64> {
     Some((high - low) / 2.0 / figure.value)
 }
 
-/// The rate with its response time.
-fn result(view: &View<'_>) -> Finding {
-    let figures = view.figures;
-    let said = statement!(
-        "rate-of-run",
-        rate = rate_of(&figures.rate_per_s),
-        at = view.at(),
-        mean = us_of(&figures.response_mean_us),
-        p99 = figures.percentile("p99").map(|p99| us_of(&p99)),
-        left_out = (figures.warm_up_s > 0.0).then(|| seconds(figures.warm_up_s))
-    );
-    let mut evidence = vec![statement!(
-        "operations-succeeded",
-        operations = exact(figures.succeeded as f64),
-        duration = time(figures.duration_s)
-    )];
-    if figures.rate_per_s.low.is_some() {
-        let windows = view.analysis.windows;
-        evidence.push(statement!("intervals-of-windows", windows = windows));
-    }
-    Finding::found(said, evidence)
-}
-
 /// The client was the limit: the rate says nothing about the server.
 fn generator_bound(view: &View<'_>) -> Option<Finding> {
     let mut evidence = statements_of(&view.document.caveats, CaveatKind::GeneratorBottleneck);
@@ -149,15 +123,20 @@ fn generator_bound(view: &View<'_>) -> Option<Finding> {
 }
 
 fn failed_operations(view: &View<'_>) -> Option<Finding> {
-    let share = statement!("failed-in-run", share = percent(view.figures.failed_ratio));
-    (view.figures.failed_ratio > 0.0)
-        .then(|| Finding::warning(statement!("operations-failed-in-run"), vec![share]))
+    let phase = view.measured()?;
+    let share = percent(view.figures.failed_ratio);
+    let evidence =
+        statement!("failed-in-run", failed = phase.failed, all = phase.failed + phase.succeeded);
+    (view.figures.failed_ratio > 0.0).then(|| {
+        Finding::warning(statement!("operations-failed-in-run", share = share), vec![evidence])
+    })
 }
 
 fn dropped_arrivals(view: &View<'_>) -> Option<Finding> {
-    let share = statement!("dropped-in-run", share = percent(view.figures.dropped_ratio));
-    (view.figures.dropped_ratio > 0.0)
-        .then(|| Finding::warning(statement!("arrivals-dropped-in-run"), vec![share]))
+    let arrivals = view.measured()?.arrivals.filter(|arrivals| arrivals.dropped > 0)?;
+    let share = percent(view.figures.dropped_ratio);
+    let evidence = statement!("dropped-in-run", dropped = arrivals.dropped, due = arrivals.due);
+    Some(Finding::warning(statement!("arrivals-dropped-in-run", share = share), vec![evidence]))
 }
 
 /// The bench did not achieve the offered rate.
@@ -237,15 +216,6 @@ fn compared(check: &LawCheck) -> Statement {
     )
 }
 
-/// Other processes used the server's machine.
-fn other_processes(view: &View<'_>) -> Option<Finding> {
-    let cpus = view.resource(ResourceKind::HostCpu)?.servers;
-    let uses = Uses::of(cpus, |kind| Some(view.resource(kind)?.busy_servers().value))?;
-    let share = percent(uses.relevant_ratio()?);
-    let said = statement!("others-use-machine", share = share);
-    Some(Finding::warning(said, vec![uses.statement(None)]))
-}
-
 fn unsteady(view: &View<'_>) -> Option<Finding> {
     (view.figures.steady == Some(false)).then(|| {
         let mut evidence = statements_of(&view.document.caveats, CaveatKind::NotSteady);
@@ -302,7 +272,8 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
 fn more_clients(view: &View<'_>) -> Option<Finding> {
     let bottleneck = view.analysis.bottleneck.as_ref()?;
     let is_open = view.figures.offered_rate_per_s.is_some();
-    let is_near = view.at_rate()?.is_near() || !view.analysis.used_up().is_empty();
+    let at = view.at_rate()?;
+    let is_near = at.is_near() || !view.analysis.used_up().is_empty();
     if is_open || view.figures.is_generator_bound() || is_near {
         return None;
     }
@@ -317,6 +288,6 @@ fn more_clients(view: &View<'_>) -> Option<Finding> {
             "more-clients-could-raise",
             is_of_known = disks::may_limit(view.analysis.disk.as_ref()).then_some(true)
         ),
-        vec![reached, view.busy()],
+        Some(reached).filter(|_| !at.is_small()).into_iter().chain([view.busy()]).collect(),
     ))
 }

@@ -1,6 +1,8 @@
 //! Findings of a search for an objective.
 
+use crate::search::objective::boundary::{has_curve, has_interval};
 use crate::values::{percent, rate, rate_of, us};
+use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{
     Attempt, Boundary, Finding, NotMeasured, ObjectiveEnd, SloAnswer, TriedRate,
 };
@@ -81,20 +83,24 @@ fn set_aside(answer: &SloAnswer) -> Option<Finding> {
 
 /// The highest rate that meets the objective.
 fn boundary(answer: &SloAnswer) -> Option<Finding> {
-    let Some(found) = answer.search.rate_per_s else {
-        let evidence = answer.attempts.iter().map(|one| attempt(answer, one));
-        let evidence: Vec<Statement> = evidence.collect();
-        let said = statement!("no-rate-keeps-objective", objective = objective(answer));
-        return (!evidence.is_empty()).then(|| Finding::warning(said, evidence));
-    };
     let boundary = answer.search.boundary.as_ref();
-    let half = boundary.map(|boundary| Number::estimate(&boundary.half_per_s, Unit::PerSecond));
+    let is_below = boundary.is_some_and(|one| is_at(one, &one.most_per_s, NotMeasured::Below));
+    if boundary.is_none() && answer.search.end == ObjectiveEnd::Interrupted {
+        return bracket(answer);
+    }
+    let Some(found) = answer.search.rate_per_s.filter(|_| !is_below) else {
+        return no_rate(answer);
+    };
+    let half = boundary.map(|one| known(one, &one.half_per_s));
+    let most_is_above = boundary.map(|one| is_at(one, &one.most_per_s, NotMeasured::Above));
+    let rate_is_above = boundary.map(|one| is_at(one, &one.half_per_s, NotMeasured::Above));
     let said = statement!(
         "objective-kept-up-to",
-        is_boundary_known = boundary.is_some(),
         objective = objective(answer),
+        most = boundary.map(|one| known(one, &one.most_per_s)),
+        most_is_above = most_is_above.filter(|is_above| *is_above),
         rate = Number { value: rate(found).value, ..half.unwrap_or(rate(found)) },
-        share = percent(found / answer.closed_rate_per_s.value),
+        rate_is_above = rate_is_above.filter(|is_above| *is_above),
         closed = rate_of(&answer.closed_rate_per_s)
     );
     // The runs on both sides of the boundary decide.
@@ -104,6 +110,57 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
         .map(|one| attempt(answer, one))
         .collect();
     (!evidence.is_empty()).then(|| Finding::found(said, evidence))
+}
+
+/// The highest rate that met the objective and the lowest that missed it, before an interruption.
+fn bracket(answer: &SloAnswer) -> Option<Finding> {
+    let kept = answer.search.always_kept_up_to_per_s;
+    let missed = answer.search.always_missed_from_per_s;
+    let is_nearest = |one: &&Attempt| [kept, missed].contains(&Some(one.rate_per_s));
+    let evidence = answer.attempts.iter().filter(is_nearest).map(|one| attempt(answer, one));
+    let evidence: Vec<Statement> = evidence.collect();
+    let (kept, missed) = (kept.map(rate), missed.map(rate));
+    let objective = objective(answer);
+    (!evidence.is_empty()).then(|| {
+        let said =
+            statement!("objective-bracket", objective = objective, kept = kept, missed = missed);
+        Finding::found(said, evidence)
+    })
+}
+
+/// No run met the objective, or 95 % of the runs meet it only at or below the lowest rate tried.
+fn no_rate(answer: &SloAnswer) -> Option<Finding> {
+    let boundary = answer.search.boundary.as_ref();
+    let boundary = boundary.filter(|one| is_at(one, &one.most_per_s, NotMeasured::Below));
+    let most = boundary.map(|one| &one.most_per_s);
+    let wide = boundary.filter(|one| has_interval(one, &one.most_per_s));
+    let half = boundary.filter(|one| has_curve(one)).map(|one| known(one, &one.half_per_s));
+    let said = statement!(
+        "no-rate-keeps-objective",
+        objective = objective(answer),
+        lowest = most.map(|most| rate(most.value)),
+        up_to = wide.map(|one| rate(one.most_per_s.high)),
+        half = half
+    );
+    let is_lowest = |one: &&Attempt| most.is_none_or(|most| one.rate_per_s <= most.value);
+    let evidence = answer.attempts.iter().filter(is_lowest).map(|one| attempt(answer, one));
+    let evidence: Vec<Statement> = evidence.collect();
+    (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
+}
+
+/// Whether a rate of the boundary was clipped on this side.
+fn is_at(boundary: &Boundary, estimate: &Estimate, side: NotMeasured) -> bool {
+    boundary.not_measured(estimate.value) == Some(side)
+}
+
+/// A rate of the boundary. Its interval is open if its upper end was clipped, and absent if clipping left nothing of it.
+fn known(boundary: &Boundary, estimate: &Estimate) -> Number {
+    if !has_interval(boundary, estimate) {
+        return rate(estimate.value);
+    }
+    let number = Number::estimate(estimate, Unit::PerSecond);
+    let is_open = boundary.not_measured(estimate.high) == Some(NotMeasured::Above);
+    Number { high: number.high.filter(|_| !is_open), ..number }
 }
 
 /// A run that met the objective, at the highest rate up to `found` at which most did.
@@ -128,14 +185,13 @@ fn is_contradictory(tried: &[TriedRate]) -> bool {
     missed.any(|one| one.kept_count > 0)
 }
 
-/// The range of rates in which chance decides, by the curve, if runs contradict each other.
+/// The rates at which chance decided, if runs contradict each other.
 fn by_chance(answer: &SloAnswer) -> Option<Finding> {
     let boundary = answer.search.boundary.as_ref();
     let boundary = boundary.filter(|_| is_contradictory(&answer.search.tried))?;
-    let (most, few) = (&boundary.most_per_s, &boundary.few_per_s);
-    let between = answer.search.tried.iter();
+    let range = boundary.most_per_s.value..=boundary.few_per_s.value;
+    let between = answer.search.tried.iter().filter(|one| range.contains(&one.rate_per_s));
     let between: Vec<Statement> = between
-        .filter(|one| (most.value..=few.value).contains(&one.rate_per_s))
         .map(|one| {
             statement!(
                 "kept-at-rate",
@@ -145,34 +201,17 @@ fn by_chance(answer: &SloAnswer) -> Option<Finding> {
             )
         })
         .collect();
-    let most_is_below = boundary.not_measured(most.value) == Some(NotMeasured::Below);
-    let few_is_above = boundary.not_measured(few.value) == Some(NotMeasured::Above);
     (!between.is_empty()).then(|| {
-        Finding::found(
-            statement!(
-                "chance-decides",
-                most = Number::estimate(most, Unit::PerSecond),
-                few = Number::estimate(few, Unit::PerSecond),
-                most_is_below = most_is_below.then_some(true),
-                few_is_above = few_is_above.then_some(true),
-                is_cut = is_cut(boundary).then_some(true)
-            ),
-            vec![statement!("runs-between-that-kept", runs = between)],
-        )
+        let kept = statement!("runs-between-that-kept", runs = between);
+        Finding::found(statement!("chance-decides"), vec![kept])
     })
-}
-
-/// Whether an end of these intervals lies beyond the tried rates.
-fn is_cut(boundary: &Boundary) -> bool {
-    let rates = [&boundary.most_per_s, &boundary.few_per_s];
-    let mut ends = rates.iter().flat_map(|rate| [rate.low, rate.high]);
-    ends.any(|end| boundary.not_measured(end).is_some())
 }
 
 /// The search ended without a boundary.
 fn unfinished(answer: &SloAnswer) -> Option<Finding> {
     let code = match answer.search.end {
-        ObjectiveEnd::Resolved => return None,
+        // An experiment that is not complete has a finding of its own.
+        ObjectiveEnd::Resolved | ObjectiveEnd::Interrupted => return None,
         ObjectiveEnd::AlwaysKept => "objective-always-kept",
         ObjectiveEnd::NeverKept => "objective-never-kept",
         ObjectiveEnd::OutOfMeasurements if answer.search.boundary.is_some() => {

@@ -1,7 +1,7 @@
 //! The rules of a sweep, stage by stage.
 
 use super::view::View;
-use super::{laws, limits, opportunities, relative, scaling, trust};
+use super::{advice, laws, limits, opportunities, relative, scaling, trust};
 use dyno_record::experiment::Finding;
 
 /// The rules of a sweep in reporting order.
@@ -20,18 +20,13 @@ fn alarms(view: &View<'_>) -> Vec<Finding> {
 /// Results of a sweep.
 fn facts(view: &View<'_>) -> Vec<Finding> {
     let rules = [
-        limits::highest_rate(view),
+        advice::answer(view),
         limits::bottleneck(view),
         limits::disk_without_bound(view),
         limits::disks_used_unevenly(view),
         laws::demand_varies(view),
-        limits::rates_not_achieved(view),
         scaling::queue(view),
-        scaling::waiting(view),
         scaling::unexplained(view),
-        scaling::knee(view),
-        scaling::decline(view),
-        scaling::scalability_law(view),
     ];
     // With a base, the question is how the levels compare with each other.
     relative::all(view).into_iter().chain(rules.into_iter().flatten()).collect()

@@ -1,4 +1,4 @@
-//! Findings of a suite: effects of the settings, and the slowest operations.
+//! Findings of a suite: effects of the settings.
 
 use super::difference::explained;
 use super::relative::{basis, is_of_one_run};
@@ -6,25 +6,21 @@ use super::trust::poorly_known;
 use crate::experiment::ab::name;
 use crate::experiment::relative::decision;
 use crate::experiment::sweep::version;
-use crate::values::{rate_of, us, us_of};
+use crate::values::rate_of;
 use dyno_record::experiment::{
-    AgainstBase, Comparison, ComparisonVerdict, Experiment, Figure, Finding, Level, PROGRAM,
-    Relative, SuiteAnswer, SuiteOperation,
+    AgainstBase, Comparison, ComparisonVerdict, Experiment, Finding, Level, PROGRAM, Relative,
+    SuiteAnswer,
 };
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-
-/// Most shares that are reported with the smallest one; the table has the others.
-const MOST_SHARES: usize = 6;
 
 /// All rules.
 pub(super) fn all(experiment: &Experiment, answer: &SuiteAnswer) -> Vec<Finding> {
     let rows = Rows { experiment, answer };
     let relative = answer.relative.iter();
     let changes = relative.flat_map(|relative| changes(&rows, relative));
-    let others = [smallest_share(&rows), poorly_known(rows.levels(), |levels| rows.at(levels))];
-    changes.chain(others.into_iter().flatten()).collect()
+    changes.chain(poorly_known(rows.levels(), |levels| rows.at(levels))).collect()
 }
 
 /// A row with its comparison to its base.
@@ -113,43 +109,6 @@ fn change(
         true => Finding::found(said, evidence),
         false => Finding::warning(said, evidence),
     })
-}
-
-/// The operation with the smallest share within the requested time.
-fn smallest_share(rows: &Rows<'_>) -> Option<Finding> {
-    let limit_us = rows.answer.below_us?;
-    let of_rows = rows.answer.rows.iter().flat_map(|row| {
-        row.operations
-            .iter()
-            .filter_map(move |(name, one)| Some((&row.level, name, one, one.below_ratio?)))
-    });
-    let mut shares: Vec<(&Level, &String, &SuiteOperation, Figure)> = of_rows.collect();
-    shares.sort_by(|one, other| one.3.value.total_cmp(&other.3.value));
-    let (level, operation, one, share) = *shares.first()?;
-    let said = statement!(
-        "smallest-share-below",
-        share = share.number(Unit::Ratio),
-        operation = operation,
-        row = rows.named(level),
-        limit = us(limit_us),
-        is_one_of_several = shares.len() > 1
-    );
-    let times = statement!(
-        "response-times",
-        mean = us_of(&one.response_mean_us),
-        p99 = one.response_us.get("p99").map(us_of)
-    );
-    let others = shares[1..].iter().take(MOST_SHARES);
-    let others = others.map(|(level, operation, _, share)| {
-        statement!(
-            "share-below",
-            row = rows.named(level),
-            operation = *operation,
-            share = share.number(Unit::Ratio)
-        )
-    });
-    let evidence = std::iter::once(times).chain(others).collect();
-    Some(Finding::found(said, evidence))
 }
 
 /// A suite with the names of its rows.

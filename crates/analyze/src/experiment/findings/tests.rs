@@ -85,6 +85,7 @@ pub(super) fn figures(
         shared_cpus: None,
         stolen_ratio: None,
         server: None,
+        server_address: None,
         steady: Some(true),
         demands: resources
             .iter()
@@ -148,6 +149,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
             })
             .collect(),
         answer: None,
+        limits: Vec::new(),
         findings: Vec::new(),
         caveats: Vec::new(),
     }
@@ -212,8 +214,18 @@ fn the(experiment: &Experiment, word: &str) -> Finding {
     found[0].clone()
 }
 
+/// The only evidence with this code.
+fn evidence(experiment: &Experiment, code: &str) -> Statement {
+    let all = findings(experiment).into_iter().flat_map(|finding| finding.evidence);
+    let found: Vec<Statement> = all.filter(|one| one.code == code).collect();
+    assert_eq!(found.len(), 1, "{code}: {found:?}");
+    found[0].clone()
+}
+
 fn none_says(experiment: &Experiment, word: &str) {
-    let texts = texts(experiment);
+    let evidence = findings(experiment).into_iter().flat_map(|finding| finding.evidence);
+    let codes = evidence.map(|one| one.code);
+    let texts: Vec<String> = texts(experiment).into_iter().chain(codes).collect();
     assert!(!texts.iter().any(|text| text.contains(word)), "{texts:#?}");
 }
 
@@ -362,85 +374,53 @@ fn no_bottleneck_is_named_far_from_its_bound() {
 }
 
 #[test]
-fn highest_rate_states_whether_the_next_best_may_be_as_fast() {
-    let mut experiment = clients();
-    let found = the(&experiment, "highest-rate (");
-    assert_eq!(
-        found.statement.to_string(),
-        "highest-rate (at: with-clients (clients: [8]), rate: 18,800/s in 18,600/s to 19,000/s)"
-    );
-    assert_eq!(
-        found.evidence[1].to_string(),
-        "second-best (at: with-clients (clients: [4]), overlaps: false, rate: 18,000/s)"
-    );
-    answer(&mut experiment).levels[2].rate_per_s = figure(18_000.0, 0.05);
-    let found = the(&experiment, "highest-rate (");
-    assert!(found.evidence[1].to_string().contains("overlaps: true"));
-    answer(&mut experiment).levels[2].rate_per_s = Figure::bare(18_000.0);
-    let found = the(&experiment, "highest-rate (");
-    assert!(!found.evidence[1].to_string().contains("overlaps"));
+fn highest_rate_names_a_setting_that_may_be_as_fast() {
+    let runs = vec![figures(8, None, 18_000.0, 444.0), figures(8, None, 18_800.0, 425.0)];
+    let mut experiment = answered(experiment(("server.cache", &["1GiB", "2GiB"]), runs));
+    let rival = "rival: with-settings (settings: [`server.cache=1GiB`])";
+    assert!(!the(&experiment, "highest-rate (").statement.to_string().contains("rival"));
+    for uncertain in [figure(18_000.0, 0.05), Figure::bare(18_000.0)] {
+        answer(&mut experiment).levels[0].rate_per_s = uncertain;
+        let found = the(&experiment, "highest-rate (");
+        assert!(found.statement.to_string().contains(rival), "{found:?}");
+        assert!(found.evidence[1].to_string().contains("rate: 18,000/s"), "{found:?}");
+    }
 }
 
 #[test]
 fn waiting_begins_where_the_asymptotes_meet() {
-    let found = the(&clients(), "operations-wait-beyond");
     assert_eq!(
-        found.statement.to_string(),
+        evidence(&clients(), "operations-wait-beyond").to_string(),
         "operations-wait-beyond (clients: 2.50 in 2.44 to 2.56, is_certain: true)"
     );
     assert_eq!(
-        reported(&found.evidence),
-        [
-            "lone-operation (clients: 2.50, each: 50.0 µs, lone: 125 µs, resource: resource (name: CPUs of server and client))",
-            "response-times-beyond (at: with-clients (clients: [4]), growth: 1.8, mean: 222 µs)"
-        ]
+        evidence(&clients(), "lone-operation").to_string(),
+        "lone-operation (clients: 2.50, each: 50.0 µs, lone: 125 µs, resource: resource (name: CPUs of server and client))"
     );
 }
 
 #[test]
 fn knee_is_placed_or_reported_as_outside() {
     let mut experiment = clients();
-    let mut reported = |knee| {
+    let mut reported = |knee, code| {
         answer(&mut experiment).knee = Some(knee);
-        the(&experiment, "knee").statement.to_string()
+        evidence(&experiment, code).to_string()
     };
     let found =
         Knee::Found { load: 3.21, low: 2.0, high: 4.0, rate_per_s: 16_500.0, response_s: 190e-6 };
-    assert!(reported(found).starts_with("knee (is_rate: false, load: 3.21)"));
+    assert_eq!(reported(found, "knee"), "knee (high: 4, is_rate: false, load: 3.21, low: 2)");
     let above = Knee::AboveMeasured { highest_load: 16.0 };
-    assert_eq!(reported(above), "knee-above (is_rate: false, load: 16)");
+    assert_eq!(reported(above, "knee-above"), "knee-above (is_rate: false, load: 16)");
     let below = Knee::BelowMeasured { lowest_load: 1.0 };
-    assert!(reported(below).starts_with("knee-below"));
+    assert_eq!(reported(below, "knee-below"), "knee-below (is_rate: false, load: 1)");
 }
 
 #[test]
 fn decline_is_reported_with_its_size() {
-    let found = the(&clients(), "more-load-is-slower");
-    assert!(found.statement.to_string().contains(
+    let said = evidence(&clients(), "more-load-is-slower").to_string();
+    assert!(said.contains(
         "at: with-clients (clients: [16]), best: with-clients (clients: [8]), loss: 9.6 %"
     ));
-}
-
-#[test]
-fn scalability_law_states_where_it_extrapolates() {
-    let mut experiment = clients();
-    assert!(!the(&experiment, "scalability-law").statement.to_string().contains("beyond:"));
-    let fit = answer(&mut experiment).usl.as_mut().expect("a fit");
-    fit.peak.as_mut().expect("a peak").extrapolated = true;
-    fit.sigma_ratio.low = 0.0;
-    fit.sigma_ratio.high = 0.25;
-    let text = the(&experiment, "scalability-law").statement.to_string();
-    assert!(text.contains("beyond: 16"), "{text}");
-    assert!(text.contains("is_sigma_known: false"));
-    let answer = answer(&mut experiment);
-    answer.usl = None;
-    answer.usl_problem = Some(statement!("usl-no-solution"));
-    let found = the(&experiment, "no-scalability-law");
-    assert_eq!(found.kind, FindingKind::Warning);
-    assert_eq!(
-        reported(&found.evidence),
-        ["no-scalability-law-because (levels: 5, problem: usl-no-solution)"]
-    );
 }
 
 #[test]
@@ -460,13 +440,55 @@ fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
 }
 
 #[test]
-fn unachieved_rates_are_reported_with_the_highest_achieved() {
-    let found = the(&rates(), "rates-not-achieved");
+fn answer_over_rates_names_the_highest_achieved_and_the_next() {
+    let found = the(&rates(), "achieved-offered-rates");
+    let said = found.statement.to_string();
+    assert!(said.contains("kept: 16,000/s, next: at-offered-rates (rates: [30,000/s])"), "{said}");
+    assert!(found.evidence[1].to_string().ends_with("share: 63 %)"), "{found:?}");
+}
+
+#[test]
+fn answer_over_clients_is_a_range_by_the_intervals() {
+    let recommended = |experiment: &Experiment| {
+        let found = the(experiment, "recommended-clients").statement;
+        let flag = found.values.contains_key("rises");
+        (found.number("clients"), found.number("most"), flag)
+    };
+    let mut experiment = clients();
+    // 4 clients reach 96 % of the highest rate, and 16 certainly less than 95 %.
+    assert_eq!(recommended(&experiment), (Some(4.0), Some(8.0), false));
+    answer(&mut experiment).levels[2].rate_per_s = figure(18_800.0 * 0.92, 0.01);
+    assert_eq!(recommended(&experiment), (Some(8.0), None, false));
+    answer(&mut experiment).levels[4].rate_per_s = figure(30_000.0, 0.01);
+    answer(&mut experiment).best = 4;
+    assert_eq!(recommended(&experiment), (Some(16.0), None, true));
+}
+
+#[test]
+fn answer_over_clients_recommends_nothing_by_chance() {
+    let with_error = |error_ratio| {
+        let mut experiment = clients();
+        let rates = [12_800.0, 12_500.0, 12_700.0, 12_600.0, 12_611.0];
+        let answer = answer(&mut experiment);
+        for (level, rate) in answer.levels.iter_mut().zip(rates) {
+            level.rate_per_s = figure(rate, error_ratio);
+        }
+        answer.best = 0;
+        experiment
+    };
+    let mut uncertain = with_error(0.25);
+    none_says(&uncertain, "recommended-clients");
+    let said = |experiment: &Experiment| the(experiment, "indistinct-clients").statement;
     assert_eq!(
-        found.statement.to_string(),
-        "rates-not-achieved (achieved: 19,000/s, at: at-offered-rates (rates: [30,000/s]), kept: 16,000/s)"
+        said(&uncertain).to_string(),
+        "indistinct-clients (clients: 1, enough: 1, highest: 12,800/s, is_overlapping: true, lowest: 12,500/s, most: 16, repeat: 3, \
+         waits_less: true)"
     );
-    assert!(found.evidence[0].to_string().ends_with("share: 63 %)"), "{found:?}");
+    answer(&mut uncertain).levels[0].rate_per_s = Figure::bare(12_800.0);
+    assert!(said(&uncertain).to_string().contains("lacks_interval: true"));
+    // Certainly the same rate within 5 %: all are enough.
+    let certain = the(&with_error(0.002), "recommended-clients").statement;
+    assert_eq!((certain.number("clients"), certain.number("most")), (Some(1.0), Some(16.0)));
 }
 
 #[test]
@@ -579,33 +601,6 @@ fn opportunities_rest_on_measured_values() {
     assert!(
         machines.statement.to_string().contains("share: 20 %, together: 20,000/s"),
         "{machines:?}"
-    );
-}
-
-#[test]
-fn caveats_of_the_runs_become_opportunities() {
-    let mut experiment = clients();
-    let caveat = |kind, message: &str| Caveat {
-        kind,
-        statement: Statement::recorded(message).with("hint", "sudo this"),
-        phase: None,
-    };
-    experiment.caveats = vec![
-        caveat(CaveatKind::Durability, "acknowledged before the journal"),
-        caveat(CaveatKind::FitsInCache, "22 MiB fit into 4 GiB"),
-        caveat(CaveatKind::MachineSetting, "readahead is 8 MiB"),
-    ];
-    assert_eq!(
-        reported(&the(&experiment, "compare-with-durable-writes").evidence),
-        ["recorded (hint: sudo this, text: acknowledged before the journal)"]
-    );
-    assert_eq!(
-        reported(&the(&experiment, "try-larger-data").evidence),
-        ["recorded (hint: sudo this, text: 22 MiB fit into 4 GiB)"]
-    );
-    assert_eq!(
-        reported(&the(&experiment, "machine-setting-disturbs").evidence),
-        ["caveat-with-advice (caveat: recorded (hint: sudo this, text: readahead is 8 MiB))"]
     );
 }
 

@@ -2,15 +2,13 @@
 
 use super::view::{View, busy_of, servers_of, statements_of};
 use super::watched::{self, OF_LEVELS};
+use crate::caveats::CpuUses;
 use crate::experiment::stations::knows_server;
 use crate::values::{number, percent, rate, rate_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::{CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-
-/// CPU use by others from which it is reported.
-const OTHERS_RATIO: f64 = 0.05;
 
 /// Half-width of a rate's interval, as a share, from which the rate is poorly known.
 pub(super) const WIDE_RATIO: f64 = 0.1;
@@ -61,70 +59,39 @@ fn share(view: &View<'_>, of: fn(&Level) -> f64, codes: [&str; 2]) -> Option<Fin
     (!levels.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
-/// CPUs of the machine, and busy CPUs in total, for the server and for the client. The use of a whole machine is
-/// known only if the client also runs on it.
-pub(super) struct Uses {
-    cpus: u32,
-    all: f64,
-    server: f64,
-    client: f64,
-}
-
-impl Uses {
-    /// `busy` are the busy CPUs of a resource.
-    pub(super) fn of(cpus: u32, busy: impl Fn(ResourceKind) -> Option<f64>) -> Option<Uses> {
-        Some(Uses {
-            cpus,
-            all: busy(ResourceKind::HostCpu)?,
-            server: busy(ResourceKind::ServerCpu)?,
-            client: busy(ResourceKind::ClientCpu)?,
-        })
-    }
-
-    fn others(&self) -> f64 {
-        self.all - self.server - self.client
-    }
-
-    fn others_ratio(&self) -> f64 {
-        self.others() / f64::from(self.cpus)
-    }
-
-    /// The share of others, if it matters.
-    pub(super) fn relevant_ratio(&self) -> Option<f64> {
-        Some(self.others_ratio()).filter(|ratio| *ratio > OTHERS_RATIO)
-    }
-
-    pub(super) fn statement(&self, at: Option<Statement>) -> Statement {
-        statement!(
-            "cpus-busy-for-others",
-            at = at,
-            cpus = self.cpus,
-            all = number(self.all),
-            server = number(self.server),
-            client = number(self.client),
-            others = number(self.others())
-        )
-    }
-}
-
 /// Other processes used the machine of the server.
 pub(super) fn other_processes(view: &View<'_>) -> Option<Finding> {
-    let uses: Vec<(&Level, Uses)> = view
+    let uses: Vec<(&Level, CpuUses)> = view
         .levels()
         .iter()
         .filter_map(|level| {
             // The client can use as many CPUs as it has threads: shares of different totals cannot be subtracted.
             let busy = |kind| Some(busy_of(level, kind)? * f64::from(servers_of(level, kind)?));
-            let uses = Uses::of(servers_of(level, ResourceKind::HostCpu)?, busy)?;
+            let uses = CpuUses {
+                cpus: servers_of(level, ResourceKind::HostCpu)?,
+                all: busy(ResourceKind::HostCpu)?,
+                server: busy(ResourceKind::ServerCpu)?,
+                client: busy(ResourceKind::ClientCpu)?,
+            };
             uses.relevant_ratio().map(|_| (level, uses))
         })
         .collect();
-    let shares = uses.iter().map(|(_, uses)| uses.others_ratio());
+    let shares = uses.iter().filter_map(|(_, uses)| uses.relevant_ratio());
     let most = shares.reduce(f64::max)?;
     let levels: Vec<&Level> = uses.iter().map(|(level, _)| *level).collect();
     let said =
         statement!("others-use-machine-at-levels", most = percent(most), at = view.at_all(&levels));
-    let evidence = uses.iter().map(|(level, uses)| uses.statement(Some(view.at(level))));
+    let evidence = uses.iter().map(|(level, uses)| {
+        statement!(
+            "cpus-busy-for-others",
+            at = view.at(level),
+            cpus = uses.cpus,
+            all = number(uses.all),
+            server = number(uses.server),
+            client = number(uses.client),
+            others = number(uses.others())
+        )
+    });
     Some(Finding::warning(said, evidence.collect()))
 }
 

@@ -3,6 +3,7 @@
 use super::disks;
 use super::saturation::{self, AtRate};
 use crate::experiment::xmax::CONFIRMATION_RATIOS;
+use crate::robust::mean;
 use crate::values::{exact, percent, rate, rate_of, us};
 use dyno_record::experiment::{ClientsEnd, Confirmation, Figure, Finding, XmaxAnswer};
 use dyno_record::statement;
@@ -53,10 +54,6 @@ fn x_max(answer: &XmaxAnswer) -> Option<Finding> {
         statement!("x-max", x_max = rate_of(&x_max), clients = answer.search.clients),
         vec![statement!("rates-by-clients", rates = tried)],
     ))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// The achieved offered rate just below X_max.

@@ -15,6 +15,7 @@ fn windows(succeeded: [u64; 10]) -> Vec<IntervalTotals> {
         failed: 0,
         gap_s: None,
         response_mean_us: (succeeded > 0).then_some(1_000.0),
+        service_mean_us: (succeeded > 0).then_some(1_000.0),
         mean_in_flight: 1.0,
     };
     succeeded.into_iter().enumerate().map(window).collect()
@@ -27,7 +28,7 @@ fn document(events: &[(f64, Event)]) -> RunDocument {
         .collect();
     serde_json::from_value(json!({
         "schema_version": 1, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
-        "status": "complete", "plan": {}, "environment": Environment::default(),
+        "status": "complete", "plan": {}, "operations": [], "environment": Environment::default(),
         "server": ServerRecord::default(), "phases": [], "caveats": [], "events": events,
     }))
     .expect("a document")
@@ -78,10 +79,23 @@ fn hundredths_of_a_second_show_where_an_outage_begins_and_ends() {
         response_sum_us: 5_000.0,
     };
     let sub_second: Vec<SubSecondPoint> = (0..1_000).map(point).collect();
-    let found = outages(&document(&[]), &windows(GAP), &sub_second);
+    let gap = [500, 500, 205, 0, 0, 0, 225, 500, 500, 500];
+    let found = outages(&document(&[]), &windows(gap), &sub_second);
     let [one] = found.as_slice() else { panic!("{found:?}") };
     assert!((one.start_s - 22.41).abs() < 1e-6, "{one:?}");
     assert!((one.end_s - 26.55).abs() < 1e-6, "{one:?}");
+    // A delayed client recorded answers in the middle of it, after the end of their window.
+    let late = [500, 500, 205, 0, 3, 0, 225, 500, 500, 500];
+    let found = outages(&document(&[]), &windows(late), &sub_second);
+    let times: Vec<i64> = found.iter().map(|one| (one.length_s() * 100.0).round() as i64).collect();
+    assert_eq!(times, [259, 155]);
+}
+
+#[test]
+fn long_response_times_after_an_outage_do_not_hide_it() {
+    let mut windows = windows(GAP);
+    windows.iter_mut().for_each(|window| window.response_mean_us = Some(2e6));
+    assert_eq!(outages(&document(&[]), &windows, &[]).len(), 1);
 }
 
 #[test]
@@ -93,7 +107,7 @@ fn slow_and_rare_operations_are_not_an_outage() {
     let mut slow = windows([0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
     slow.iter_mut()
         .filter(|window| window.succeeded > 0)
-        .for_each(|window| window.response_mean_us = Some(2e6));
+        .for_each(|window| window.service_mean_us = Some(2e6));
     none(&slow);
     // The same with many clients at once.
     slow.iter_mut().for_each(|window| window.succeeded *= 100);
@@ -116,6 +130,8 @@ fn outage_cause_is_the_event_that_explains_most() {
     assert_eq!(codes(&refused), ["outage-cause.unreachable"]);
     assert_eq!(codes(&[(23.0, ended)]), ["outage-cause.server-ended"]);
     assert_eq!(codes(&[(23.1, stopped(2.8))]), ["outage-cause.client-stopped"]);
+    // Seen through windows of 1 s.
+    assert_eq!(codes(&[(24.1, stopped(0.9))]), ["outage-cause.client-stopped"]);
     // Too short, or at another time.
     assert_eq!(codes(&[(23.1, stopped(0.3))]), ["outage-cause.unknown"]);
     assert_eq!(codes(&[(28.0, primary)]), ["outage-cause.unknown"]);

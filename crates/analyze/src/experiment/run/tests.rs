@@ -2,9 +2,9 @@ use super::*;
 use dyno_record::disk::DiskUse;
 use dyno_record::experiment::{FindingKind, Law, LawCheck, LawVerdict};
 use dyno_record::model::{
-    Caveat, CaveatKind, ClientUsage, Environment, FleetAgentRecord, FleetRecord, LatencySummary,
-    OperationRecord, PhaseKind, PhaseRecord, PlacementRecord, ResourceKind, ResourceUse, RunStatus,
-    SCHEMA_VERSION, ServerRecord,
+    Caveat, CaveatKind, ClientUsage, Effect, Environment, FleetAgentRecord, FleetRecord,
+    LatencySummary, Operation, OperationRecord, PhaseKind, PhaseRecord, PlacementRecord,
+    ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::responses::WindowResponses;
 use dyno_record::statement::Statement;
@@ -132,6 +132,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
             "operations": {"read": 1.0},
             "schedule": {"kind": "closed"},
         }),
+        operations: vec![Operation::new("read", Effect::Read)].into(),
         environment: Environment { cpus: Some(4), ..Environment::default() },
         server: ServerRecord::default(),
         phases: vec![phase],
@@ -148,6 +149,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
         sources: Vec::new(),
         collections: Vec::new(),
         secondary_indexes: None,
+        checks: Vec::new(),
         dropped: Vec::new(),
         events: Vec::new(),
         caveats: Vec::new(),
@@ -211,6 +213,15 @@ fn bottleneck_bounds_the_rate_and_gets_matching_advice() {
     let could = texts(&found, FindingKind::Opportunity);
     assert!(could[0].starts_with("more-cpus"), "{could:?}");
     assert!(!could.iter().any(|text| text.contains("more-clients")));
+}
+
+#[test]
+fn small_load_shows_no_bound() {
+    let found = analysis(&run_of(windows(WINDOWS, RATE / 4)));
+    let reported = texts(&found, FindingKind::Finding);
+    assert!(reported.iter().any(|text| text.contains("is_small: true")), "{reported:?}");
+    let all = serde_json::to_string(&found.findings).unwrap();
+    assert!(!all.contains("reached-of-bound") && !all.contains("next-resource"), "{all}");
 }
 
 #[test]
@@ -480,6 +491,13 @@ fn read_and_update_of_a_pair_each_obey_the_response_time_law() {
         phase.operations.insert(name.to_owned(), part);
     }
     document.plan["operations"] = json!({"read_modify_write": 1.0});
+    let parts = vec!["read".into(), "update".into()];
+    document.operations = vec![
+        Operation::new("read", Effect::Read),
+        Operation::new("update", Effect::Update),
+        Operation { parts, ..Operation::new("read_modify_write", Effect::Update) },
+    ]
+    .into();
     responses.all = windows;
     let found = analysis(&(document, responses));
     let check = law(&found, Law::ResponseTime).unwrap();

@@ -281,7 +281,7 @@ impl AcrossProgress {
         };
         let mean = self.effects(settings).and_then(|effects| mean(&effects));
         let (_, progress) = &self.searches[0];
-        let knobs = progress.knobs.iter();
+        let knobs = progress.options.knobs.iter();
         let set = knobs.filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str())));
         AcrossSettings {
             found_for,
@@ -400,7 +400,8 @@ impl TuneProgress {
             let value = named.get(&knob.name)?;
             knob.values.iter().position(|own| own == value)
         };
-        self.knobs.iter().map(|knob| of_knob(knob).unwrap_or(knob.default_place())).collect()
+        let knobs = self.options.knobs.iter();
+        knobs.map(|knob| of_knob(knob).unwrap_or(knob.default_place())).collect()
     }
 
     /// Starts a comparison with the defaults after the search.

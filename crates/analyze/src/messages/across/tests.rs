@@ -232,19 +232,6 @@ fn pool_size_makes_a_difference_or_not() {
     );
 }
 
-#[test]
-fn drivers_are_ranked_only_at_the_same_bound_in_flight() {
-    let text = texts(vec![
-        cell("wire", Some(1), 10, 100.0, false),
-        cell("ruby", Some(1), 10, 700.0, false),
-        cell("go", Some(64), 10, 5.0, false),
-    ]);
-    assert!(
-        text.contains("fastest: cell (cell: wire, 1 in flight), least: 100 µs, most: 700 µs, slowest: cell (cell: ruby, 1 in flight), times: 7.0"),
-        "{text}"
-    );
-}
-
 /// Rounds of these drivers with these medians of the repetitions.
 fn rounds(drivers: &[(&str, &[f64])]) -> Vec<Cell> {
     let each = drivers.iter().flat_map(|(name, medians_us)| {
@@ -268,7 +255,6 @@ fn differences_beyond_repetition_intervals_are_distinguished() {
         text.contains("differences-beyond-intervals (are_many: false, beyond: 2, bound: 1 in flight, in_rate: 2, pairs: 3)"),
         "{text}"
     );
-    assert!(!text.contains("fastest-and-slowest"), "{text}");
     let found = repeated::repeated(&document(cells));
     let order: Vec<&str> = found.iter().map(|one| one.label.as_str()).collect();
     assert_eq!(order, ["c", "go", "node"]);

@@ -1,5 +1,6 @@
 //! The boundary of an objective: the curve of the share of runs that meet it over the offered rate.
 
+use dyno_record::estimate::Estimate;
 use dyno_record::experiment::Boundary;
 
 /// Share of runs that meet, or miss, an objective for a reason independent of the rate, such as a machine that
@@ -9,6 +10,19 @@ pub const LAPSE_RATIO: f64 = 0.01;
 
 /// Share of the runs that counts as most of them.
 pub const MOST_RATIO: f64 = 0.95;
+
+/// Smallest width of a clipped interval, as a share of its lower end: clipping left nothing of a narrower one.
+const LEAST_WIDTH_RATIO: f64 = 0.01;
+
+/// Whether clipping left an interval of a rate of the boundary.
+pub fn has_interval(boundary: &Boundary, rate: &Estimate) -> bool {
+    boundary.not_measured(rate.value).is_none() || rate.high > rate.low * (1.0 + LEAST_WIDTH_RATIO)
+}
+
+/// Whether the curve is known: its middle was not clipped.
+pub fn has_curve(boundary: &Boundary) -> bool {
+    boundary.not_measured(boundary.half_per_s.value).is_none()
+}
 
 /// The share of runs at this rate that meet the objective, by the curve with the middle values.
 pub fn kept_at(boundary: &Boundary, rate_per_s: f64) -> f64 {
@@ -30,7 +44,6 @@ pub(super) fn most_spreads() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::estimate::Estimate;
 
     fn exact(value: f64) -> Estimate {
         Estimate { value, low: value, high: value, confidence_ratio: 0.95 }

@@ -12,7 +12,7 @@
 //! 13(7), 2013).
 
 use super::boundary::{kept_ratio, most_spreads};
-use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
+use crate::estimate::CONFIDENCE_RATIO;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::Boundary;
 use std::f64::consts::LN_2;
@@ -269,18 +269,13 @@ fn prior(spreads: &OfSpreads) -> OfSpreads {
 
 /// The weights below the ends of an interval.
 fn tails() -> (f64, f64) {
-    let low = (1.0 - DEFAULT_CONFIDENCE_RATIO) / 2.0;
+    let low = (1.0 - CONFIDENCE_RATIO) / 2.0;
     (low, 1.0 - low)
 }
 
 fn estimate(quantile: impl Fn(f64) -> f64) -> Estimate {
     let (low, high) = tails();
-    Estimate {
-        value: quantile(0.5),
-        low: quantile(low),
-        high: quantile(high),
-        confidence_ratio: DEFAULT_CONFIDENCE_RATIO,
-    }
+    crate::estimate::estimate(quantile(0.5), quantile(low), quantile(high))
 }
 
 /// The position below which the weights have this share, each spread evenly over the bin around its index.

@@ -156,6 +156,25 @@ fn limits_end_the_search_with_their_reason() {
     let few = ObjectiveSettings { max_measurements: 2, ..settings() };
     let (found, _) = search(few, |rate| rate < 3000.0);
     assert_eq!((found.rate_per_s, found.boundary), (Some(found.tried[1].rate_per_s), None));
+    let mut stopped = ObjectiveSearch::new(settings());
+    stopped.record(true);
+    stopped.stop(ObjectiveEnd::OutOfMeasurements);
+    let ObjectiveStep::Done(found) = stopped.step() else { panic!("it goes on") };
+    assert_eq!((found.end, found.tried.len()), (ObjectiveEnd::OutOfMeasurements, 1));
+}
+
+#[test]
+fn interrupted_search_has_the_kept_and_the_missed_rate() {
+    let mut search = ObjectiveSearch::new(settings());
+    search.record(true);
+    search.record(false);
+    let (kept, missed) = search.bracket();
+    search.stop(ObjectiveEnd::Interrupted);
+    let ObjectiveStep::Done(found) = search.step() else { panic!("it goes on") };
+    assert_eq!((found.end, found.boundary), (ObjectiveEnd::Interrupted, None));
+    assert_eq!((found.always_kept_up_to_per_s, found.always_missed_from_per_s), (kept, missed));
+    assert_eq!(found.rate_per_s, kept);
+    assert!(kept < missed && kept.is_some(), "{found:?}");
 }
 
 #[test]
@@ -274,3 +293,21 @@ fn searches_on_a_simulated_server_agree_and_find_its_boundary() {
 }
 
 mod noisy;
+
+#[test]
+fn bracket_has_the_sides_so_far_then_the_answers_interval() {
+    let mut search = ObjectiveSearch::new(ObjectiveSettings::starting_at(1000.0));
+    assert_eq!(search.bracket(), (None, None));
+    search.record(true);
+    assert_eq!(search.bracket(), (Some(1000.0), None));
+    search.record(false);
+    let (low, high) = search.bracket();
+    assert!(low == Some(1000.0) && high.is_some_and(|high| (1900.0..2100.0).contains(&high)));
+    while let ObjectiveStep::Measure { rate_per_s } = search.step() {
+        search.record(rate_per_s < 1300.0);
+    }
+    let (low, high) = search.bracket();
+    let (low, high) = (low.unwrap(), high.unwrap());
+    assert!((300.0..1300.0).contains(&low), "{low} to {high}");
+    assert!((1100.0..1460.0).contains(&high) && low < high, "{low} to {high}");
+}

@@ -80,7 +80,7 @@ impl Tuning {
         if is_changed && is_open(&self.best) && is_possible(&self.best) {
             return Some(self.best.clone());
         }
-        // Never conclude that there is no gain from the model alone, which expects most parameters to do
+        // Never conclude that there is no gain from the model alone, which expects most knobs to do
         // nothing.
         let is_first = self.measured().next().is_none();
         let other =
@@ -145,8 +145,8 @@ impl Tuning {
     fn simplified(&self, mut setting: Setting) -> Setting {
         let mut spent = 0.0;
         loop {
-            let losses = self.changes(&setting).into_iter().map(|parameter| {
-                let other = self.without(&setting, parameter);
+            let losses = self.changes(&setting).into_iter().map(|knob| {
+                let other = self.without(&setting, knob);
                 (self.surface.gain(&setting, &other).mean, other)
             });
             let losses = losses.filter(|(_, other)| self.risk(other).is_some());
@@ -182,7 +182,7 @@ impl Tuning {
     pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> State {
         match outcome {
             Outcome::Violated => self.limits.went(&candidate, false),
-            Outcome::Refused { parameter } => self.learn_refusal(&candidate, parameter),
+            Outcome::Refused { knob } => self.learn_refusal(&candidate, knob),
             Outcome::Compared(_) | Outcome::BesideViolated => {}
         }
         self.best = self.best_tried();
@@ -201,8 +201,8 @@ impl Tuning {
         }
         let proven = proven(&outcomes);
         let mut setting = candidate.clone();
-        for (parameter, _) in outcomes.iter().filter(|(parameter, _)| !proven.contains(parameter)) {
-            setting[*parameter] = self.parameters[*parameter].default;
+        for (knob, _) in outcomes.iter().filter(|(knob, _)| !proven.contains(knob)) {
+            setting[*knob] = self.knobs[*knob].default_place();
         }
         if setting == candidate {
             return done(candidate, gain, outcomes);
@@ -220,19 +220,17 @@ pub(super) fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Out
     State::Done(TuningResult::Better { setting, gain, ablation })
 }
 
-/// The parameters without whose change the candidate is certainly worse, over all of them at once. A parameter
+/// The knobs without whose change the candidate is certainly worse, over all of them at once. A knob
 /// counts if the candidate fails or is refused without its change.
 pub fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
     let mut p_values: Vec<(f64, usize)> = outcomes
         .iter()
-        .map(|(parameter, outcome)| match outcome {
+        .map(|(knob, outcome)| match outcome {
             Outcome::Compared(found) => {
                 let worse = Comparison { log_ratio: -found.log_ratio, ..*found };
-                (worse.p_value(), *parameter)
+                (worse.p_value(), *knob)
             }
-            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
-                (0.0, *parameter)
-            }
+            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => (0.0, *knob),
         })
         .collect();
     p_values.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -242,5 +240,5 @@ pub fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
         .into_iter()
         .enumerate()
         .take_while(|(rank, (p, _))| *p < alpha / (count - rank) as f64);
-    certain.map(|(_, (_, parameter))| parameter).collect()
+    certain.map(|(_, (_, knob))| knob).collect()
 }

@@ -1,17 +1,18 @@
 //! Avoided regions of the search: settings that went wrong indicate regions where others would.
 //!
 //! A server is usually harmed by too much or too little of one thing, sometimes of two together (a large cache
-//! and many connections). So each setting that went wrong is explained by each parameter, and by each pair, at
-//! values that no good setting reached or exceeded. A parameter with little known beyond the good settings
+//! and many connections). So each setting that went wrong is explained by each knob, and by each pair, at
+//! values that no good setting reached or exceeded. A knob with little known beyond the good settings
 //! explains more than one that is nearly completely known to be good. A setting is avoided if it probably
 //! shares the explanation of a failure.
 
-use super::space::{Parameter, Setting};
+use super::space::{Setting, position};
+use dyno_record::experiment::Knob;
 
 /// Highest failure probability of settings that are still tried: after one failure, after two, and after more.
 /// The first failure leaves its reason open, and finding it is worth a second one.
 const MOST_RISKS: [f64; 3] = [0.3, 0.15, 0.05];
-/// Weight of a parameter pair's explanation relative to a single parameter.
+/// Weight of a knob pair's explanation relative to a single knob.
 const PAIR: f64 = 0.25;
 /// Weight of an explanation that also explains another failure.
 const AGAIN: f64 = 4.0;
@@ -19,12 +20,12 @@ const AGAIN: f64 = 4.0;
 /// Settings that went well and settings that went wrong.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    parameters: Vec<Parameter>,
+    knobs: Vec<Knob>,
     well: Vec<Setting>,
     wrong: Vec<Setting>,
 }
 
-/// A value of a parameter and its failing side.
+/// A value of a knob and its failing side.
 #[derive(Clone, Copy)]
 struct Side {
     place: usize,
@@ -34,8 +35,8 @@ struct Side {
 }
 
 impl Limits {
-    pub(super) fn new(parameters: &[Parameter]) -> Limits {
-        Limits { parameters: parameters.to_vec(), well: Vec::new(), wrong: Vec::new() }
+    pub(super) fn new(knobs: &[Knob]) -> Limits {
+        Limits { knobs: knobs.to_vec(), well: Vec::new(), wrong: Vec::new() }
     }
 
     pub(super) fn went(&mut self, setting: &Setting, is_well: bool) {
@@ -87,13 +88,12 @@ impl Limits {
     fn sides(&self, wrong: &Setting) -> Vec<Side> {
         let both = wrong.iter().enumerate().flat_map(|(place, value)| {
             let side = move |is_upper| Side { place, value: *value, is_upper };
-            let has_order = self.parameters[place].places.is_some();
-            [Some(side(true)), has_order.then(|| side(false))]
+            [Some(side(true)), self.knobs[place].ordered.then(|| side(false))]
         });
         both.flatten().collect()
     }
 
-    /// Unknown share of the parameters between good settings and the failure; 0 if a setting was good there.
+    /// Unknown share of the knobs between good settings and the failure; 0 if a setting was good there.
     fn weight(&self, sides: &[Side]) -> f64 {
         let explains =
             |setting: &Setting| sides.iter().all(|side| self.is_on(side, setting[side.place]));
@@ -106,19 +106,23 @@ impl Limits {
     }
 
     fn is_on(&self, side: &Side, value: usize) -> bool {
-        match (&self.parameters[side.place].places, side.is_upper) {
-            (None, _) => value == side.value,
-            (Some(_), true) => value >= side.value,
-            (Some(_), false) => value <= side.value,
+        match (self.knobs[side.place].ordered, side.is_upper) {
+            (false, _) => value == side.value,
+            (true, true) => value >= side.value,
+            (true, false) => value <= side.value,
         }
     }
 
     fn unknown(&self, sides: &[Side], side: &Side) -> f64 {
-        match (&self.parameters[side.place].places, self.nearest(sides, side)) {
-            (Some(places), Some(nearest)) => (places[nearest] - places[side.value]).abs(),
-            (Some(places), None) if side.is_upper => places[side.value],
-            (Some(places), None) => 1.0 - places[side.value],
-            (None, _) => 0.5,
+        let knob = &self.knobs[side.place];
+        if !knob.ordered {
+            return 0.5;
+        }
+        let failed = position(knob, side.value);
+        match self.nearest(sides, side) {
+            Some(nearest) => (position(knob, nearest) - failed).abs(),
+            None if side.is_upper => failed,
+            None => 1.0 - failed,
         }
     }
 
@@ -139,12 +143,13 @@ impl Limits {
             if self.is_on(side, value) {
                 return 1.0;
             }
-            let (Some(places), Some(nearest)) =
-                (&self.parameters[side.place].places, self.nearest(sides, side))
-            else {
+            let knob = &self.knobs[side.place];
+            let Some(nearest) = self.nearest(sides, side).filter(|_| knob.ordered) else {
                 return 0.0;
             };
-            let ratio = (places[value] - places[nearest]) / (places[side.value] - places[nearest]);
+            let [at, good, failed] =
+                [value, nearest, side.value].map(|value| position(knob, value));
+            let ratio = (at - good) / (failed - good);
             if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
         };
         sides.iter().map(one).product()

@@ -5,14 +5,15 @@
 //! drift of the machine, with the error of its pairs. Differences are linear in the surface: their covariances
 //! follow from the settings' covariances, and neither a mean nor a baseline must be known.
 //!
-//! The covariance of two settings is Matérn's with ν = 5/2, with a separate length for each parameter: the
-//! longer the length, the less the parameter matters. Lengths, the height of the surface and the variation of
+//! The covariance of two settings is Matérn's with ν = 5/2, with a separate length for each knob: the
+//! longer the length, the less the knob matters. Lengths, the height of the surface and the variation of
 //! comparisons beyond their own errors are drawn from their posterior by slice sampling (Neal, *Annals of
 //! Statistics* 31, 2003): with a dozen observations no single choice is right, and uncertainty must be kept.
 
 use super::cholesky::{Cholesky, dot};
-use super::space::{Parameter, Setting};
+use super::space::{Setting, squared_distance};
 use crate::robust::normal_tail;
+use dyno_record::experiment::Knob;
 use rand::{Rng, RngExt};
 
 /// Number of random draws of the model.
@@ -21,7 +22,7 @@ const DRAWS: usize = 5;
 const SWEEPS: usize = 2;
 /// Expected height of the surface, as a logarithm of the objective: gains of a fifth are common.
 const HEIGHT: Expected = Expected(0.2, 0.8);
-/// Expected lengths; 1 is the whole range of a parameter. Most parameters matter little.
+/// Expected lengths; 1 is the whole range of a knob. Most knobs matter little.
 const LENGTH: Expected = Expected(1.5, 1.2);
 /// Expected standard deviation of comparisons beyond their own errors.
 const EXCESS: Expected = Expected(0.01, 1.0);
@@ -58,13 +59,13 @@ pub struct Normal {
     pub deviation: f64,
 }
 
-/// Logarithms of height and excess, then of each parameter's length.
+/// Logarithms of height and excess, then of each knob's length.
 type Logs = Vec<f64>;
 
 /// The estimated surface.
 #[derive(Clone, Debug)]
 pub struct Surface {
-    parameters: Vec<Parameter>,
+    knobs: Vec<Knob>,
     /// Compared settings, each once.
     settings: Vec<Setting>,
     /// For each comparison the positions of its settings, the logarithm of the ratio, and its error.
@@ -87,11 +88,11 @@ struct Draw {
 
 impl Surface {
     /// A surface without comparisons.
-    pub fn new(parameters: &[Parameter]) -> Surface {
+    pub fn new(knobs: &[Knob]) -> Surface {
         let mut logs = vec![HEIGHT.0.ln(), EXCESS.0.ln()];
-        logs.extend(parameters.iter().map(|_| LENGTH.0.ln()));
+        logs.extend(knobs.iter().map(|_| LENGTH.0.ln()));
         Surface {
-            parameters: parameters.to_vec(),
+            knobs: knobs.to_vec(),
             settings: Vec::new(),
             differences: Vec::new(),
             draws: Vec::new(),
@@ -155,7 +156,7 @@ impl Surface {
         })
     }
 
-    /// For each pair of settings, the squared distances of their values, by parameter.
+    /// For each pair of settings, the squared distances of their values, by knob.
     fn squares(&self) -> Vec<f64> {
         let mut squares = Vec::new();
         for one in &self.settings {
@@ -172,10 +173,10 @@ impl Surface {
         other: &'a Setting,
     ) -> impl Iterator<Item = f64> + 'a {
         let values = one.iter().zip(other);
-        self.parameters
+        self.knobs
             .iter()
             .zip(values)
-            .map(|(parameter, (one, other))| parameter.squared_distance(*one, *other))
+            .map(|(knob, (one, other))| squared_distance(knob, *one, *other))
     }
 
     /// The factor of the comparisons' covariances, and L⁻¹·y.

@@ -11,12 +11,16 @@ const NOISE: f64 = 0.05;
 const PAIRS: (usize, usize) = (2, 24);
 const MARGIN: f64 = 0.04;
 
-/// Parameters of the simulated server.
-fn parameters() -> Vec<Parameter> {
-    let one = |setting: &SurfaceSetting| match setting.is_ordered {
-        true => Parameter::ordered(setting.values, setting.default),
-        false => Parameter::choice(setting.values, setting.default),
-    };
+/// A knob with this many values.
+fn knob(values: usize, default: usize, ordered: bool) -> Knob {
+    let values = (0..values).map(|value| value.to_string()).collect();
+    let knob = Knob::new("simulated", "client.clients".to_owned(), values);
+    Knob { default: Some(default), ordered, ..knob }
+}
+
+/// Knobs of the simulated server.
+fn knobs() -> Vec<Knob> {
+    let one = |setting: &SurfaceSetting| knob(setting.values, setting.default, setting.is_ordered);
     SURFACE.iter().map(one).collect()
 }
 
@@ -35,7 +39,7 @@ fn cliff(setting: &Setting) -> Option<f64> {
 /// A search with at most this many comparisons.
 fn tuning(seed: u64, trials: usize) -> Tuning {
     let settings = TuningSettings { seed, trials, margin: MARGIN };
-    Tuning::new(parameters(), settings)
+    Tuning::new(knobs(), settings)
 }
 
 fn flat(_: &Setting) -> Option<f64> {
@@ -95,7 +99,7 @@ impl Bench {
 }
 
 fn changed(setting: &Setting) -> Vec<usize> {
-    let base = defaults(&parameters());
+    let base = defaults(&knobs());
     (0..setting.len()).filter(|place| setting[*place] != base[*place]).collect()
 }
 
@@ -124,11 +128,11 @@ fn stated_gain_is_the_true_one() {
     let TuningResult::Better { setting, gain, ablation } = bench.search(3) else {
         panic!("a better setting");
     };
-    let truth = slope(&setting).unwrap() - slope(&defaults(&parameters())).unwrap();
+    let truth = slope(&setting).unwrap() - slope(&defaults(&knobs())).unwrap();
     assert!((gain.log_ratio - truth).abs() < 3.0 * gain.error, "{gain:?}, {truth}");
     // Each change was reverted alone; those that count made it worse.
-    for parameter in changed(&setting) {
-        let (_, outcome) = ablation.iter().find(|(place, _)| *place == parameter).unwrap();
+    for knob in changed(&setting) {
+        let (_, outcome) = ablation.iter().find(|(place, _)| *place == knob).unwrap();
         assert!(matches!(outcome, Outcome::Compared(found) if found.log_ratio < 0.0));
     }
 }
@@ -176,28 +180,27 @@ fn search_looks_elsewhere_when_its_start_fails() {
 
 #[test]
 fn search_has_no_result_when_everything_fails() {
-    let result =
-        Bench::new(|setting| (*setting == defaults(&parameters())).then_some(0.0), 1).search(1);
+    let result = Bench::new(|setting| (*setting == defaults(&knobs())).then_some(0.0), 1).search(1);
     assert_eq!(result, TuningResult::Nothing { candidate: None });
 }
 
 #[test]
 fn refused_setting_is_not_retried_and_costs_no_comparison() {
-    for parameter in [Some(1), None] {
+    for knob in [Some(1), None] {
         let mut tuning = tuning(3, 20);
         let mut bench = Bench::new(slope, 3);
         let mut refused = Vec::new();
         while let TuningStep::Compare { purpose, one, other } = tuning.step() {
             let outcome = if one[1] > 6 {
                 refused.push(one.clone());
-                Outcome::Refused { parameter }
+                Outcome::Refused { knob }
             } else {
                 bench.compare(purpose, &one, &other)
             };
             tuning.record(outcome);
         }
-        assert_eq!(bench.searched, 20, "{parameter:?}");
-        let mut own: Vec<Vec<usize>> = match parameter {
+        assert_eq!(bench.searched, 20, "{knob:?}");
+        let mut own: Vec<Vec<usize>> = match knob {
             Some(place) => refused.iter().map(|one| vec![one[place]]).collect(),
             None => refused.clone(),
         };
@@ -218,7 +221,7 @@ fn unconfirmed_gain_is_not_stated() {
         match tuning.step() {
             TuningStep::Compare { purpose: Purpose::Search, .. } => tuning.record(outcome(0.2)),
             TuningStep::Compare { purpose, one, other } => {
-                assert_eq!((purpose, other), (Purpose::Confirm, defaults(&parameters())));
+                assert_eq!((purpose, other), (Purpose::Confirm, defaults(&knobs())));
                 break one;
             }
             TuningStep::Done(result) => panic!("{result:?}"),
@@ -268,7 +271,7 @@ fn confirming_one_setting_does_not_rule_out_gain_of_others() {
     }
     assert!(confirmed > 1, "others may gain as much");
     let all = tuning.surface.tried().iter();
-    let mut all = all.filter(|setting| **setting != defaults(&parameters()));
+    let mut all = all.filter(|setting| **setting != defaults(&knobs()));
     let left = tuning.possible_gain().unwrap();
     assert!(all.all(|setting| possible(&tuning, setting) <= left));
 }
@@ -283,7 +286,7 @@ fn confirmed_pairs_count_when_their_setting_becomes_risky() {
     assert!(tuning.to_confirm().is_some());
     tuning.record(Outcome::Compared(found));
     for setting in tuning.surface.tried().to_vec() {
-        if setting != defaults(&parameters()) {
+        if setting != defaults(&knobs()) {
             tuning.limits.went(&setting, false);
         }
     }
@@ -317,7 +320,7 @@ fn harmful_candidate_makes_room_for_the_next_one() {
         panic!("{result:?}");
     };
     assert_ne!(Some(&setting), harmful.as_ref());
-    assert!(slope(&setting) > slope(&defaults(&parameters())));
+    assert!(slope(&setting) > slope(&defaults(&knobs())));
     // If all of them do harm, the search ends.
     let mut tuning = self::tuning(3, 9);
     let mut confirmed = Vec::new();
@@ -350,8 +353,8 @@ fn refused_candidate_is_harmless_and_its_value_is_not_retried() {
         confirmed += usize::from(purpose == Purpose::Confirm);
         let outcome = if purpose == Purpose::Confirm && refused.is_none() {
             // Three harmful candidates are enough; others are not limited.
-            let parameters = parameters();
-            let all_changed = parameters.iter().map(|one| usize::from(one.default == 0));
+            let knobs = knobs();
+            let all_changed = knobs.iter().map(|one| usize::from(one.default_place() == 0));
             let all_changed: Setting = all_changed.collect();
             assert_ne!(one, all_changed);
             let goes_on = |outcome| {
@@ -359,12 +362,12 @@ fn refused_candidate_is_harmless_and_its_value_is_not_retried() {
                 other.given_up = vec![(all_changed.clone(), outcome); 3];
                 matches!(other.next_candidate(), State::Confirm(_))
             };
-            assert!(goes_on(Outcome::Refused { parameter: None }));
+            assert!(goes_on(Outcome::Refused { knob: None }));
             assert!(!goes_on(Outcome::Violated));
             let place = changed(&one)[0];
             refused = Some((place, one[place]));
-            let parameter = Some(place);
-            Outcome::Refused { parameter }
+            let knob = Some(place);
+            Outcome::Refused { knob }
         } else {
             bench.compare(purpose, &one, &other)
         };
@@ -403,8 +406,8 @@ fn changes_needed_to_prove_the_gain_stay_but_are_unproven() {
     let result = loop {
         let log_ratio = match tuning.step() {
             TuningStep::Compare { purpose: Purpose::Search, .. } => 0.3,
-            TuningStep::Compare { purpose: Purpose::Ablate { parameter }, other, .. } => {
-                match changed(&other)[0] == parameter {
+            TuningStep::Compare { purpose: Purpose::Ablate { knob }, other, .. } => {
+                match changed(&other)[0] == knob {
                     true => -0.3,
                     false => 0.0,
                 }
@@ -434,15 +437,14 @@ fn changes_needed_to_prove_the_gain_stay_but_are_unproven() {
 
 #[test]
 fn failure_is_explained_by_values_of_no_good_setting() {
-    let parameters =
-        vec![Parameter::ordered(11, 5), Parameter::ordered(11, 5), Parameter::choice(3, 0)];
-    let mut limits = Limits::new(&parameters);
+    let knobs = vec![knob(11, 5, true), knob(11, 5, true), knob(3, 0, false)];
+    let mut limits = Limits::new(&knobs);
     for setting in [[5, 5, 0], [6, 10, 1], [0, 0, 2]] {
         limits.went(&setting.to_vec(), true);
     }
     assert_eq!(limits.risk(&vec![10, 10, 2]), Some(0.0));
     limits.went(&vec![9, 9, 1], false);
-    // Only the first parameter was never this large.
+    // Only the first knob was never this large.
     assert_eq!(limits.risk(&vec![9, 0, 0]), None);
     assert_eq!(limits.risk(&vec![10, 5, 2]), None);
     assert!(limits.risk(&vec![6, 10, 1]).unwrap() < 0.05);
@@ -451,9 +453,9 @@ fn failure_is_explained_by_values_of_no_good_setting() {
 
 #[test]
 fn surface_without_priors_is_a_regression_by_hand() {
-    let parameters = vec![Parameter::ordered(3, 0)];
+    let knobs = vec![knob(3, 0, true)];
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut surface = Surface::new(&parameters);
+    let mut surface = Surface::new(&knobs);
     let difference = Difference { one: vec![2], other: vec![0], log_ratio: 0.3, error: 1e-4 };
     surface.learn(&difference, &mut random);
     let gain = |one: usize, other: usize| surface.gain(&vec![one], &vec![other]);
@@ -471,14 +473,14 @@ fn surface_without_priors_is_a_regression_by_hand() {
 
 #[test]
 fn surface_intervals_contain_the_true_value() {
-    let parameters = parameters();
+    let knobs = knobs();
     let (mut all, mut held) = (0, 0);
     for seed in 0..10 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut bench = Bench::new(slope, seed);
-        let mut surface = Surface::new(&parameters);
-        let base = defaults(&parameters);
-        for setting in spread(&parameters, 25, &mut random) {
+        let mut surface = Surface::new(&knobs);
+        let base = defaults(&knobs);
+        for setting in spread(&knobs, 25, &mut random) {
             let Outcome::Compared(found) = bench.compare(Purpose::Search, &setting, &base) else {
                 continue;
             };
@@ -491,7 +493,7 @@ fn surface_intervals_contain_the_true_value() {
             surface.learn(&difference, &mut random);
         }
         for _ in 0..50 {
-            let setting = any(&parameters, &mut random);
+            let setting = any(&knobs, &mut random);
             let gain = surface.gain(&setting, &base);
             let truth = slope(&setting).unwrap() - slope(&base).unwrap();
             all += 1;

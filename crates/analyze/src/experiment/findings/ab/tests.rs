@@ -23,6 +23,7 @@ pub(in crate::experiment::findings) fn row(
         basis: Basis::BetweenRuns,
         pairs: 5,
         pair_deviation_ratio: 0.03,
+        degrees_of_freedom: Some(4.0),
         order_effect_ratio: None,
     }
 }
@@ -49,6 +50,7 @@ fn experiment() -> Experiment {
         server_machines: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
+        limits: Vec::new(),
         findings: Vec::new(),
         caveats: Vec::new(),
     }

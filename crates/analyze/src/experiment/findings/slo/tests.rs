@@ -1,7 +1,7 @@
 use super::*;
 use crate::values::reported;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::{Objective, ObjectiveResult, Objectives};
+use dyno_record::experiment::{Boundary, Objective, ObjectiveResult, Objectives};
 
 fn within(value: f64, ratio: f64) -> Estimate {
     Estimate {
@@ -75,8 +75,8 @@ fn boundary_is_reported_with_the_runs_on_both_sides() {
     let found = all(&answer(Some(10_000.0), ObjectiveEnd::Resolved));
     assert_eq!(
         found[0].statement.to_string(),
-        "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: true, objective: objective (responses: [at-most-time \
-         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s in 9,500/s to 10,500/s, share: 50 %)"
+        "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, most: 9,500/s in 9,030/s to \
+         9,980/s, objective: objective (responses: [at-most-time (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s in 9,500/s to 10,500/s)"
     );
     assert_eq!(
         reported(&found[0].evidence),
@@ -89,13 +89,50 @@ fn boundary_is_reported_with_the_runs_on_both_sides() {
 }
 
 #[test]
+fn boundary_ends_at_the_highest_rate_that_was_reached() {
+    let found = answer(Some(10_000.0), ObjectiveEnd::Resolved).search;
+    let half = |closed_per_s| found.clone().within_reach(closed_per_s).boundary.unwrap().half_per_s;
+    assert_eq!((half(20_000.0).value, half(20_000.0).high), (10_000.0, 10_500.0));
+    assert_eq!(half(10_200.0).high, 10_200.0);
+    // A run kept the objective at 10,000/s, whatever the closed loop reached.
+    assert_eq!((half(8_000.0).value, half(8_000.0).high), (10_000.0, 10_000.0));
+}
+
+#[test]
+fn clipped_boundary_never_has_an_interval_without_width() {
+    let mut answer = answer(Some(10_000.0), ObjectiveEnd::OutOfMeasurements);
+    let mut said = |ends: [f64; 2]| {
+        let boundary = sharp(10_000.0).within_measured(ends);
+        answer.search.rate_per_s = Some(boundary.half_per_s.value);
+        answer.search.boundary = Some(boundary);
+        all(&answer)[0].statement.to_string()
+    };
+    let objective =
+        "objective: objective (responses: [at-most-time (limit: 5.00 ms, statistic: p99_9)])";
+    // The whole interval is below the lowest rate.
+    let expected = format!("no-rate-keeps-objective (lowest: 10,400/s, {objective})");
+    assert_eq!(said([10_400.0, 20_000.0]), expected);
+    // A part of it is above.
+    let expected = format!(
+        "no-rate-keeps-objective (half: 10,000/s in 9,800/s to 10,500/s, lowest: 9,800/s, {objective}, up_to: 9,980/s)"
+    );
+    assert_eq!(said([9_800.0, 20_000.0]), expected);
+    // Above the highest rate.
+    let above = said([5_000.0, 9_000.0]);
+    let expected = format!(
+        "most: 9,000/s, most_is_above: true, {objective}, rate: 9,000/s, rate_is_above: true)"
+    );
+    assert!(above.starts_with("objective-kept-up-to (") && above.ends_with(&expected), "{above}");
+}
+
+#[test]
 fn answer_from_an_older_version_has_no_interval() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     answer.search.boundary = None;
     assert_eq!(
         all(&answer)[0].statement.to_string(),
-        "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: false, objective: objective (responses: [at-most-time \
-         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s, share: 50 %)"
+        "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, objective: objective (responses: [at-most-time \
+         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s)"
     );
 }
 
@@ -104,10 +141,7 @@ fn contradicting_runs_give_the_rates_where_chance_decides() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::OutOfMeasurements);
     with_outlier(&mut answer, 10_400.0, true);
     let found = all(&answer);
-    assert_eq!(
-        found[1].statement.to_string(),
-        "chance-decides (few: 10,500/s in 9,980/s to 11,000/s, most: 9,500/s in 9,030/s to 9,980/s)"
-    );
+    assert_eq!(found[1].statement.to_string(), "chance-decides");
     assert_eq!(
         reported(&found[1].evidence),
         [
@@ -181,7 +215,7 @@ fn an_objective_of_failures_alone_is_named() {
         one.failed_ratio = if one.kept { 0.0 } else { 0.03 };
     }
     let found = &all(&answer)[0];
-    let expected = "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: true, objective: objective (failed: 1.0 %, responses: [])";
+    let expected = "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, most: 9,500/s in 9,030/s to 9,980/s, objective: objective (failed: 1.0 %, responses: [])";
     assert!(found.statement.to_string().starts_with(expected), "{}", found.statement);
     assert_eq!(
         reported(&found.evidence),

@@ -51,7 +51,7 @@ fn n_star_has_no_interval_without_the_lone_clients_error() {
     lone.response_mean_us = Figure::bare(125.0);
     let runs = vec![lone, figures(8, None, 18_800.0, 425.0)];
     let mut experiment = answered(experiment((CLIENTS, &["1", "8"]), runs));
-    let reported = the(&experiment, "operations-wait-beyond").statement.to_string();
+    let reported = evidence(&experiment, "operations-wait-beyond").to_string();
     assert!(reported == "operations-wait-beyond (clients: 2.50)", "{reported}");
     let answer = answer(&mut experiment);
     assert_eq!(answer.saturation_clients, Some(Figure::bare(2.5)));

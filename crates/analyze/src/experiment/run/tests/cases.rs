@@ -172,8 +172,6 @@ fn results() -> Vec<Case> {
         operation.service_time_us.mean = 100.0;
     });
     vec![
-        case("rate-of-run", nobody)
-            .not_if("no operation succeeded", |run| phase(run).succeeded = 0),
         case("bench-did-not-keep-up", too_much)
             .not_if("it did", |run| {
                 phase(run).offered_rate_per_s = Some(RATE as f64);
@@ -181,6 +179,7 @@ fn results() -> Vec<Case> {
             .not_if("nothing was offered", |run| {
                 phase(run).offered_rate_per_s = None;
             }),
+        case("bottleneck", nobody).not_if("no operation succeeded", |run| phase(run).succeeded = 0),
         case("bottleneck", usual())
             .not_if("nothing was busy", |run| {
                 server_busy(run, 0.0);
@@ -284,14 +283,6 @@ fn reach() -> Vec<Case> {
         case("arrivals-dropped-in-run", dropped).not_if("all were sent", |run| {
             phase(run).arrivals = None;
         }),
-        // The server used 56 s of 120 s, and the client 9 s.
-        case("others-use-machine", with(|run| busy(run, ResourceKind::HostCpu, 4, 90.0)))
-            .not_if("nobody else did", |run| {
-                busy(run, ResourceKind::HostCpu, 4, 66.0);
-            })
-            .not_without("name: all CPUs", "not-watched", |run| {
-                unwatched(run, ResourceKind::HostCpu);
-            }),
         case("unsteady", drifting).not_if("it was steady", |run| run.1 = usual().1).not_without(
             "steady-state",
             "not-watched",

@@ -61,7 +61,7 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
         }
     };
     let resampling = Resampling { draws: 60, ..Resampling::seeded(seed) };
-    let answer = analyze(&pairs, statistic, options.margin_ratio, resampling).unwrap();
+    let answer = analyze(&pairs, statistic, options.margin_ratio, &[], resampling).unwrap();
     (progress.ratio(&found), *answer.decision().unwrap())
 }
 

@@ -100,10 +100,6 @@ fn sizes_and_drivers() -> Vec<Case> {
         document(vec![pool(5, medians_us[0]), pool(100, medians_us[1])])
     };
     let of_others = |it: &mut TailDocument| it.cells[1].settings.producers = vec!["ruby".into()];
-    let two = document(vec![
-        cell("wire", Some(1), 10, 100.0, false),
-        cell("ruby", Some(1), 10, 700.0, false),
-    ]);
     vec![
         case("pool-size-makes-a-difference", pools([900.0, 300.0]))
             .not_if("it makes none", |it| it.cells[0] = it.cells[1].clone())
@@ -121,9 +117,6 @@ fn sizes_and_drivers() -> Vec<Case> {
         )
         .not_if("there is one alone", |it| it.cells.truncate(3))
         .not_if("nothing was received", without_deliveries),
-        case("fastest-and-slowest", two)
-            .not_if("there is one alone", |it| it.cells.truncate(1))
-            .not_if("nothing was received", without_deliveries),
     ]
 }
 

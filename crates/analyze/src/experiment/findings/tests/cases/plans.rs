@@ -105,7 +105,8 @@ fn verdicts() -> Vec<Case> {
         case("not-enough-data", with(slower(), undecided))
             .not_if("what decides has an interval", |it| *it = slower()),
         case("others-with-b", both).not_if("it is by chance", |it| {
-            plans(it).comparisons[1].verdict = ComparisonVerdict::NotEnoughData;
+            let p99 = Statistic::Percentile { percent: 99.0 };
+            plans(it).comparisons[1] = row(p99, [0.9, 2.0, 4.4], ComparisonVerdict::NotEnoughData);
         }),
     ]
 }
@@ -198,5 +199,10 @@ fn pairs() -> Vec<Case> {
         case("no-number-of-pairs-would-tell", with(unclear(), hopeless))
             .not_if("there are enough", certain)
             .not_if("some would", |it| plans(it).pairs_needed = Some(12)),
+        case(
+            "no-number-of-pairs-would-tell",
+            with(unclear(), |it| plans(it).pairs_needed = Some(3894)),
+        )
+        .not_if("there are enough", certain),
     ]
 }

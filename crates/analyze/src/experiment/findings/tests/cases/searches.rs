@@ -153,10 +153,20 @@ fn objectives() -> Vec<Case> {
         ),
         case("no-rate-keeps-objective", with(objective(|_| ()), none)).not_if("one does", as_usual),
         case("objective-kept-up-to", objective(|_| ())).not_if("none does", none),
+        case("objective-bracket", objective(interrupted))
+            .not_if("the search was complete", as_usual)
+            .not_if("the boundary was found", |it| {
+                *it = objective(|answer| answer.search.end = ObjectiveEnd::Interrupted);
+            }),
         case("chance-decides", by_chance)
             .not_if("no run contradicts another", as_usual)
             .not_if("there is no curve", |it| kept(it).search.boundary = None),
     ]
+}
+
+fn interrupted(answer: &mut SloAnswer) {
+    answer.search.end = ObjectiveEnd::Interrupted;
+    answer.search.boundary = None;
 }
 
 fn ends_of_objectives() -> Vec<Case> {

@@ -5,7 +5,7 @@ use crate::experiment::suite::tests::on_two_topologies;
 use dyno_record::experiment::SuiteAnswer;
 
 pub(super) fn cases() -> Vec<Case> {
-    let cases = [changes(), shares(), reach()];
+    let cases = [changes(), reach()];
     cases.into_iter().flatten().collect()
 }
 
@@ -40,18 +40,6 @@ fn changes() -> Vec<Case> {
             .not_without("workload: a", "level-not-compared", uncompared),
         case("level-not-compared", with(slower(), uncompared))
             .not_if("the rates have intervals", |it| *it = slower()),
-    ]
-}
-
-fn shares() -> Vec<Case> {
-    vec![
-        case("smallest-share-below", slower())
-            .not_if("no time was named", |it| suite(it).below_us = None)
-            .not_if("nothing was counted", |it| {
-                for row in &mut suite(it).rows {
-                    row.operations.values_mut().for_each(|one| one.below_ratio = None);
-                }
-            }),
     ]
 }
 

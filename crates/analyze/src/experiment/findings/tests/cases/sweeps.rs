@@ -5,7 +5,7 @@ use super::super::disks::saturated;
 use super::super::relative::{drifting, lucky, versions};
 use super::super::{blocks, rates_of};
 use super::*;
-use crate::values::{bytes, percent};
+use crate::values::percent;
 use dyno_record::experiment::{Block, LawVerdict, Level};
 
 pub(super) fn cases() -> Vec<Case> {
@@ -79,7 +79,19 @@ fn limits() -> Vec<Case> {
         *it = answered(it.clone());
     });
     vec![
-        case("highest-rate", clients()).not_if("nothing was measured", |it| it.answer = None),
+        case("highest-rate", first_levels(1)).not_if("nothing was measured", |it| it.answer = None),
+        case("recommended-clients", clients())
+            .not_if("a single number was measured", |it| *it = first_levels(1)),
+        case(
+            "indistinct-clients",
+            with(clients(), |it| {
+                (0..5).for_each(|place| level(it, place).rate_per_s = figure(18_000.0, 0.1));
+            }),
+        )
+        .not_if("the intervals are narrow", as_usual),
+        // The rate rises to the end.
+        case("recommended-clients", first_levels(3))
+            .not_if("nothing was measured", |it| it.answer = None),
         case("bottleneck", clients())
             .not_if("nothing was busy", |it| {
                 for run in runs(it) {
@@ -105,11 +117,19 @@ fn rates_and_queues() -> Vec<Case> {
     };
     let constant = |it: &mut Experiment| *it = rates_of("constant");
     vec![
-        case("rates-not-achieved", rates())
-            .not_if("they were", |it| {
-                level(it, 3).rate_per_s = figure(30_000.0, 0.01);
+        case("achieved-offered-rates", rates())
+            .not_if("none was", |it| {
+                (0..4).for_each(|place| level(it, place).rate_per_s = figure(100.0, 0.01));
             })
             .not_if("none was offered", as_usual),
+        case("achieved-offered-rates", all_kept()).not_if("none was offered", as_usual),
+        case(
+            "no-offered-rate-achieved",
+            with(rates(), |it| {
+                (0..4).for_each(|place| level(it, place).rate_per_s = figure(100.0, 0.01));
+            }),
+        )
+        .not_if("some were", |it| *it = rates()),
         case("queue-contradicted", rates())
             .not_if("no rate is above its capacity", |it| {
                 answer(it).queue.as_mut().unwrap().contradicted_by_per_s = None;
@@ -126,6 +146,11 @@ fn rates_and_queues() -> Vec<Case> {
             })
             .not_if("arrivals were not random", constant),
     ]
+}
+
+/// Offered rates that were all achieved.
+fn all_kept() -> Experiment {
+    with(rates(), |it| level(it, 3).rate_per_s = figure(30_000.0, 0.01))
 }
 
 /// The first levels of the sweep over clients.
@@ -152,10 +177,6 @@ fn clients_and_knees() -> Vec<Case> {
         Knee::Found { load: 3.21, low: 2.0, high: 4.0, rate_per_s: 16_500.0, response_s: 190e-6 };
     let (above, below) =
         (Knee::AboveMeasured { highest_load: 16.0 }, Knee::BelowMeasured { lowest_load: 1.0 });
-    let unfitted = |it: &mut Experiment| {
-        let answer = answer(it);
-        (answer.usl, answer.usl_problem) = (None, Some(statement!("usl-no-solution")));
-    };
     vec![
         case("operations-wait-beyond", clients())
             .not_if("there was no lone client", without_lone)
@@ -183,8 +204,7 @@ fn clients_and_knees() -> Vec<Case> {
             .not_without("clients: [16]", "rate-poorly-known-at-levels", |it| {
                 level(it, 4).rate_per_s = Figure::bare(17_000.0);
             }),
-        case("scalability-law", clients()).not_if("it does not fit", unfitted),
-        case("no-scalability-law", with(clients(), unfitted)).not_if("it fits", as_usual),
+        case("peak-of-law", clients()).not_if("no law fits", |it| answer(it).usl = None),
     ]
 }
 
@@ -249,11 +269,6 @@ fn reach() -> Vec<Case> {
 }
 
 fn opportunities() -> Vec<Case> {
-    let doubtful = |kind, said| with(clients(), |it| caveat(it, kind, said));
-    let relaxed = statement!("writes-not-durable", write_concern = "w: 1");
-    let fits = statement!("data-fits-in-cache", data = bytes(22e6), cache = bytes(4e9));
-    let setting = statement!("check-fails", found = "8 MiB", advised = "16 KiB");
-    let undoubted = |it: &mut Experiment| it.caveats.clear();
     vec![
         case("more-cpus", clients())
             .not_if("they had time left", |it| *it = first_levels(1))
@@ -280,12 +295,6 @@ fn opportunities() -> Vec<Case> {
             .not_without("name: disk", "not-watched", |it| {
                 without(it, ResourceKind::Disk);
             }),
-        case("compare-with-durable-writes", doubtful(CaveatKind::Durability, relaxed))
-            .not_if("they wait for the disk", undoubted),
-        case("try-larger-data", doubtful(CaveatKind::FitsInCache, fits))
-            .not_if("they do not fit", undoubted),
-        case("machine-setting-disturbs", doubtful(CaveatKind::MachineSetting, setting))
-            .not_if("all are as advised", undoubted),
     ]
 }
 

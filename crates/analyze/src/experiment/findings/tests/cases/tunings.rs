@@ -199,6 +199,7 @@ fn waiting_less() -> Experiment {
         baseline: 2.0,
         candidate: 1.5,
         ratio: figure(0.75, error_ratio),
+        degrees_of_freedom: Some(4.0),
     };
     with(explained(), |it| {
         let compared = compared(it);
@@ -226,6 +227,7 @@ fn half_as_many_again() -> Comparison {
         basis: Basis::BetweenRuns,
         pairs: 8,
         pair_deviation_ratio: 0.05,
+        degrees_of_freedom: Some(4.0),
         order_effect_ratio: None,
     }
 }
