@@ -1,7 +1,7 @@
 //! Connections to single servers of a deployment.
 
 use crate::error::Error;
-use dyno_load::connect::Connector;
+use dyno_load::connect::{self, Connector};
 use dyno_plan::uri::{Credentials, Host, Target};
 
 /// Longest time to connect to a watched server.
@@ -13,13 +13,16 @@ pub(crate) fn connector_to(
     credentials: Option<Credentials>,
     host: Host,
 ) -> Result<Connector, Error> {
-    let mut target = deployment.clone();
+    let unusable = |error: connect::ConnectError| {
+        Error::from(error).context("cannot use the connection string")
+    };
+    // The name service may know the database of the user.
+    let (mut target, credentials) =
+        connect::with_known_hosts(deployment.clone(), credentials, None).map_err(unusable)?;
     target.hosts = vec![host];
-    target.srv = None;
     target.options.replica_set = None;
     target.options.direct_connection = Some(true);
     target.options.connect_timeout_ms = Some(WATCHED_CONNECT_MS);
     target.options.server_selection_timeout_ms = Some(WATCHED_CONNECT_MS);
-    Connector::new(&target, credentials)
-        .map_err(|error| Error::from(error).context("cannot use the connection string"))
+    Connector::new(&target, credentials).map_err(unusable)
 }

@@ -278,6 +278,21 @@ impl DeploymentUnderTest {
         with_data(self.members()).map(|member| member.server().data_dir().to_owned()).collect()
     }
 
+    /// Data folders on this machine: on prepared storage, as planned for started servers, or as
+    /// running local servers report them in these settings.
+    pub fn local_folders<'s>(
+        &self,
+        plan: &Plan,
+        paths: &ServerPaths<'_>,
+        settings: impl Iterator<Item = &'s BTreeMap<String, String>>,
+    ) -> Vec<PathBuf> {
+        match (&self.storage, self.is_started()) {
+            (Some(storage), _) => vec![storage.data()],
+            (None, true) => locality::planned_folders(plan, paths),
+            (None, false) => locality::named_folders(settings),
+        }
+    }
+
     /// Address of the first started server, from this machine.
     pub fn first_address(&self) -> Option<SocketAddr> {
         self.members().first().map(|one| one.server().address())

@@ -72,6 +72,14 @@ impl Error {
     }
 }
 
+/// Refuses a wrong request, with a hint how to correct it.
+///
+/// # Errors
+/// Always: [`Kind::BadInput`].
+pub fn refuse<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Error> {
+    Err(Error::new(Kind::BadInput, message).with_hint(hint))
+}
+
 /// Converts failures into errors of a kind.
 pub trait OrFault<T, E> {
     /// Wraps a failure in an error of this kind that states the intent.

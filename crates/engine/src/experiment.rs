@@ -4,6 +4,8 @@
 pub mod ab;
 pub mod axes;
 mod clock;
+mod deployment_key;
+pub mod estimate;
 pub mod folder;
 mod hosts;
 pub mod objectives;
@@ -18,8 +20,9 @@ pub mod xmax;
 
 use crate::cancel::Cancel;
 use crate::context::Context;
-use crate::error::{Error, Kind, OrFault};
+use crate::error::{Error, Kind, OrFault, refuse};
 use crate::observer::{Observer, Shared};
+use crate::run::options::RunOptions;
 use crate::run::{observation, preflight};
 use crate::task;
 use dyno_plan::Plan;
@@ -27,9 +30,10 @@ use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, FILE, Options, Point, Side, Verb};
 use dyno_record::model::RunStatus;
 use dyno_record::sums;
+use estimate::Estimate;
 use folder::{ExperimentFolder, PLANS, RUNS};
 use jiff::Timestamp;
-use request::{ExperimentOptions, Tasks, WhichPlan};
+use request::{Tasks, WhichPlan};
 use runner::ExperimentRunner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -53,7 +57,7 @@ pub struct FinishedExperiment {
 pub fn check(
     document: &Experiment,
     tasks: &Tasks,
-    options: &ExperimentOptions<'_>,
+    options: &RunOptions<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<(), Error> {
@@ -72,16 +76,21 @@ pub fn check(
 pub fn check_plans(
     document: &Experiment,
     tasks: &Tasks,
-    options: &ExperimentOptions<'_>,
+    options: &RunOptions<'_>,
 ) -> Result<(), Error> {
     let tasks = tasks.iter().cloned().collect();
     points::planned(document, &tasks, (options.fresh, options.no_load)).map(drop)
 }
 
+/// Estimates the runs and the time of an experiment before its first run.
+pub fn estimate(document: &Experiment, tasks: &Tasks) -> Estimate {
+    Estimate::of(document, &tasks.iter().cloned().collect())
+}
+
 fn check_planned(
     document: &Experiment,
     tasks: &BTreeMap<WhichPlan, Task>,
-    options: &ExperimentOptions<'_>,
+    options: &RunOptions<'_>,
     context: Context<'_>,
 ) -> Result<(), Error> {
     let planned = points::planned(document, tasks, (options.fresh, options.no_load))?.tasks;
@@ -98,7 +107,7 @@ fn check_planned(
 pub fn run(
     mut document: Experiment,
     tasks: Tasks,
-    options: &ExperimentOptions<'_>,
+    options: &RunOptions<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<FinishedExperiment, Error> {
@@ -136,7 +145,7 @@ pub fn run(
 pub fn resume(
     path: &Path,
     uri: Option<&str>,
-    options: &ExperimentOptions<'_>,
+    options: &RunOptions<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<FinishedExperiment, Error> {
@@ -177,7 +186,7 @@ pub fn resume(
         let mut plans = tasks.values().map(|task| &task.plan);
         plans.try_for_each(preflight::secrets)?;
     }
-    let options = ExperimentOptions {
+    let options = RunOptions {
         fresh: document.options.fresh,
         no_load: document.options.no_load,
         drop_foreign: document.options.drop_foreign,
@@ -220,7 +229,7 @@ fn check_unchanged(path: &Path) -> Result<(), Error> {
         "restore it, or remove `{}` to continue with the current files",
         path.join(sums::FILE).display()
     );
-    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+    refuse(text, hint)
 }
 
 /// Refuses to mix runs of one machine and runs of a fleet. A complete experiment needs no runs.
@@ -245,18 +254,17 @@ fn check_place(
             format!("continue there with `dyno resume {place}`"),
         )
     };
-    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+    refuse(text, hint)
 }
 
 /// Refuses to mix runs of different plans.
 fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Error> {
-    let known: Plan = serde_json::from_value(known.clone())
+    let known = dyno_plan::file::from_recorded(known.clone())
         .or_fault(Kind::BadInput, || format!("the plan in `{FILE}` is not valid"))
         .with_hint("use the version of `dyno` that wrote it")?;
     if known.without_secrets() != plan.without_secrets() {
         let text = format!("`{file}` is not the plan of the completed runs");
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("undo the change, or start a new experiment with it"));
+        return refuse(text, "undo the change, or start a new experiment with it");
     }
     Ok(())
 }
@@ -273,6 +281,9 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, contex
 }
 
 fn perform(runner: &mut ExperimentRunner<'_>) -> Result<FinishedExperiment, Error> {
+    if !runner.was_complete {
+        runner.announce_extent();
+    }
     let result = match runner.document.verb {
         Verb::Sweep => sweep::run(runner),
         Verb::Xmax => xmax::run(runner),

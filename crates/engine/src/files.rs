@@ -95,27 +95,16 @@ pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
 ///
 /// # Errors
 /// The folder or the file cannot be written.
-pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_by(beside(path, FOR_ALL)?, path, content)
-}
-
-/// Replaces a file with one that only this user can read or write, whatever the umask.
-///
-/// # Errors
-/// The folder or the file cannot be written.
-pub(crate) fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_by(beside(path, PRIVATE)?, path, content)
-}
-
-fn replace_by(mut beside: NamedTempFile, path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut beside = beside(path, mode)?;
     beside.write_all(content)?;
     beside.persist(path)?;
     Ok(())
 }
 
-/// Modes of new files, before the umask.
-const FOR_ALL: u32 = 0o666;
-const PRIVATE: u32 = 0o600;
+/// Modes of new files, before the umask: for all, and for this user alone.
+pub(crate) const FOR_ALL: u32 = 0o666;
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// Creates a temporary file in the same folder, removed unless it replaces `path`. It is always
 /// new, so that no link is followed.

@@ -25,6 +25,7 @@ pub mod load_source;
 pub mod observer;
 mod owner;
 pub mod recording;
+pub mod removal;
 pub mod run;
 pub mod selfcheck;
 pub mod standalone;
@@ -33,7 +34,7 @@ pub mod undo;
 mod version;
 
 pub use cancel::Cancel;
-pub use error::{Error, Kind, OrFault};
+pub use error::{Error, Kind, OrFault, refuse};
 pub use observer::Observer;
 pub use run::options::{Finished, RunOptions};
 pub use run::run;

@@ -19,6 +19,7 @@ pub mod live;
 mod machine;
 pub mod observation;
 pub mod options;
+mod own;
 mod phases;
 pub mod preflight;
 mod recorder;
@@ -54,7 +55,7 @@ use dyno_observe::watch::{Board, OutputOptions, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
-use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
+use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, PhaseKind, RunDocument, ServerRecord};
 use dyno_record::writer::RunWriter;
 use dyno_results::AnalysedTrace;
 use jiff::Timestamp;
@@ -86,13 +87,7 @@ pub fn run(
     cancel: &Cancel,
 ) -> Result<Option<Finished>, Error> {
     let observer = Shared::new(observer);
-    let context = Context {
-        environment: &options.environment,
-        cancel,
-        observer: &observer,
-        source: options.source,
-    };
-    run_on(task, options, context, None, Vec::new())
+    run_on(task, options, options.context(&observer, cancel), None, Vec::new())
 }
 
 /// Like [`run`], on servers that are already open and stay open, with the machine settings made for
@@ -282,18 +277,12 @@ impl<'a> Session<'a> {
         self.task.remote.is_some() || self.context.source.is_some()
     }
 
-    /// Local data folders: for started servers the plan's, for a running local server the folders
-    /// that it reports.
+    /// Local data folders of the servers.
     fn data_folders(&self, deployment: &DeploymentUnderTest) -> Vec<PathBuf> {
-        if let Some(storage) = deployment.storage() {
-            return vec![storage.data()];
-        }
-        if !self.is_elsewhere() {
-            return locality::planned_folders(self.plan, &self.paths);
-        }
         let local = deployment.servers.iter().zip(&self.servers);
         let local = local.filter(|(server, _)| server.is_local());
-        locality::named_folders(local.map(|(_, record)| &record.settings))
+        let settings = local.map(|(_, record)| &record.settings);
+        deployment.local_folders(self.plan, &self.paths, settings)
     }
 
     fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
@@ -400,7 +389,11 @@ impl<'a> Session<'a> {
         let is_sharded = self.plan.server.is_sharded();
         let is_fresh = self.options.fresh || self.plan.data.fresh.is_for_each_run();
         if is_fresh && !is_sharded {
-            self.drop_collections(&mut controls)?;
+            if self.plan.is_own() {
+                self.drop_own_collections(&mut controls)?;
+            } else {
+                self.drop_collections(&mut controls)?;
+            }
         }
         let has_mix = matches!(self.options.extent, Extent::Whole | Extent::BlindMix);
         if has_mix && self.plan.operations.has_writes() {
@@ -415,6 +408,7 @@ impl<'a> Session<'a> {
         for (number, control) in controls.iter_mut().enumerate() {
             self.check_collection(number, control)?;
         }
+        self.perform_checks(&mut controls, PhaseKind::Load);
         self.document_servers();
         self.save_progress()?;
         self.drop_page_cache(deployment)?;
@@ -429,6 +423,7 @@ impl<'a> Session<'a> {
                 self.look_back_at_all(&mut controls, deployment, Duration::ZERO);
             }
             measured?;
+            self.perform_checks(&mut controls, PhaseKind::Measure);
         }
         self.verify_placement(deployment);
         self.verify_host();

@@ -30,8 +30,8 @@ pub struct Selfcheck {
     pub closed_loop: ClosedLoop,
     /// At given rates.
     pub constant_rates: Vec<ConstantRate>,
-    /// The check for other load, before or after the measurement, whichever is worse. Absent in
-    /// results of earlier versions.
+    /// The check for other load, before, during or after the measurement, whichever is worst.
+    /// Absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_load: Option<Verdict>,
 }

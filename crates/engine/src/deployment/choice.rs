@@ -3,7 +3,7 @@
 
 use crate::deployment::locality;
 use crate::environment::{Environment, ServerHome};
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_plan::Plan;
 use dyno_plan::host::{FoundServer, Host, HostError, WantedServer};
 use dyno_plan::model::ServerKind;
@@ -60,6 +60,8 @@ fn find_here(
     environment: &Environment,
 ) -> Result<FoundServer, ServerError> {
     let embedded = embedded_places(wanted.embedded, environment);
+    let installed = InstalledServers::new(environment.data_dir.as_deref());
+    let mongods = mongod_places(environment, &installed);
     let chosen = match wanted.kind {
         ServerKind::Embedded => match locate_embedded(&embedded) {
             Ok(program) => ServerChoice::Embedded(program),
@@ -67,13 +69,10 @@ fn find_here(
             // missing.
             Err(_) => return Ok(FoundServer::unseen(ServerKind::Embedded)),
         },
-        ServerKind::Mongod | ServerKind::Uri => with_installed(environment, |installed| {
-            locate_mongod(wanted.mongod, &mongod_places(environment, installed))
-        })
-        .map(ServerChoice::Mongod)?,
-        ServerKind::Auto => with_installed(environment, |installed| {
-            choose(&mongod_places(environment, installed), &embedded)
-        })?,
+        ServerKind::Mongod | ServerKind::Uri => {
+            ServerChoice::Mongod(locate_mongod(wanted.mongod, &mongods)?)
+        }
+        ServerKind::Auto => choose(&mongods, &embedded)?,
     };
     let (kind, program, path, mongod) = match chosen {
         ServerChoice::Mongod(found) => {
@@ -88,10 +87,8 @@ fn find_here(
 
 /// Finds the `mongod` that a key of the plan names, or the default one.
 pub fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mongod, Error> {
-    let found = with_installed(environment, |installed| {
-        locate_mongod(text, &mongod_places(environment, installed))
-    });
-    found.map_err(Error::from)
+    let installed = InstalledServers::new(environment.data_dir.as_deref());
+    Ok(locate_mongod(text, &mongod_places(environment, &installed))?)
 }
 
 /// Program of a plan with a known kind of server.
@@ -131,13 +128,6 @@ fn mongod_places<'a>(
     }
 }
 
-fn with_installed<T>(
-    environment: &Environment,
-    find: impl FnOnce(&InstalledServers) -> Result<T, ServerError>,
-) -> Result<T, ServerError> {
-    find(&InstalledServers::new(environment.data_dir.as_deref()))
-}
-
 /// The value of a swept key that resolves the common plan; `None` if the key does not choose a
 /// server. Prefers `mongod`, because the runs that start it then know its program.
 pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
@@ -161,7 +151,7 @@ pub fn check_values(
 ) -> Result<(), Error> {
     if key == "server.kind" && values.iter().any(|value| value == "auto") {
         let text = "`server.kind=auto` leaves open which server is swept";
-        return Err(Error::new(Kind::BadInput, text).with_hint("name `mongod` or `embedded`"));
+        return refuse(text, "name `mongod` or `embedded`");
     }
     if !chooses_server(key) || environment.home != ServerHome::Here {
         return Ok(());

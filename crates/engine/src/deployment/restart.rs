@@ -8,15 +8,15 @@ use dyno_load::connect::Connector;
 use dyno_plan::units::Bytes;
 use std::path::PathBuf;
 
-/// A started data server.
+/// A data server.
 #[derive(Clone, Debug)]
 pub struct DataMember {
     /// Its name within the deployment.
     pub name: String,
     /// Changes with each start.
     pub process: u32,
-    /// Data folder.
-    pub data: PathBuf,
+    /// Data folder, if this program started the server.
+    pub data: Option<PathBuf>,
     /// Connects to this server only.
     pub connector: Connector,
 }
@@ -35,7 +35,7 @@ impl DeploymentUnderTest {
             Ok(DataMember {
                 name,
                 process: member.server().pid(),
-                data: member.server().data_dir().to_owned(),
+                data: Some(member.server().data_dir().to_owned()),
                 connector: speaker.connector_to(host)?,
             })
         });

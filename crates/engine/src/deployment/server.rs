@@ -4,9 +4,9 @@
 use crate::connector::connector_to;
 use crate::deployment::locality;
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_load::backend::{self, driver::DriverTarget};
-use dyno_load::connect::{CancelCheck, Connector, Control, TopologyKind};
+use dyno_load::connect::{self, CancelCheck, Connector, Control, TopologyKind};
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, RoundTrip, ServerFacts, Subject, network};
@@ -57,6 +57,9 @@ struct Started {
 #[derive(Debug)]
 pub struct ServerUnderTest {
     started: Option<Started>,
+    /// The given connection string, without credentials.
+    uri: String,
+    /// With the hosts that the name service knows.
     target: Target,
     credentials: Option<Credentials>,
     connector: Connector,
@@ -94,9 +97,16 @@ impl ServerUnderTest {
             target.options.write_concern.journal = Some(true);
         }
         let backend = plan.client.backend;
+        let unusable = |error: connect::ConnectError| {
+            Error::from(error).context("cannot use the connection string")
+        };
+        let uri = target.to_string();
+        // All connections, of both backends, use the same answer of the name service.
+        let (target, credentials) =
+            connect::with_known_hosts(target, credentials, None).map_err(unusable)?;
         let connector = Connector::new(&control_target(&target, backend), credentials.clone())
-            .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
-        Ok(ServerUnderTest { started, target, credentials, connector, backend, local })
+            .map_err(unusable)?;
+        Ok(ServerUnderTest { started, uri, target, credentials, connector, backend, local })
     }
 
     /// Limits the search for the server: it ends when `cancel_check` says so.
@@ -234,14 +244,14 @@ impl ServerUnderTest {
 
     /// Connection string for clients, without credentials.
     pub fn uri(&self) -> String {
-        self.target.to_string()
+        self.uri.clone()
     }
 
     /// Address, without credentials.
     pub fn address(&self) -> String {
         match &self.started {
             Some(started) => started.address.clone(),
-            None => self.target.to_string(),
+            None => self.uri.clone(),
         }
     }
 
@@ -299,9 +309,10 @@ pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
         return Ok(());
     }
     let text = "`server.durable_writes` is not possible with this server: the embedded server acknowledges `journal=true` before the write is on its disk";
-    Err(Error::new(Kind::BadInput, text).with_hint(
+    refuse(
+        text,
         "start it with `--sync-on-commit` and leave `server.durable_writes` out, or let `dyno` start it",
-    ))
+    )
 }
 
 /// Product by the name in the server's build information.

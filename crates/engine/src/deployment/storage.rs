@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::deployment::server::ServerPaths;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, refuse};
 use dyno_observe::Device;
 use dyno_plan::Plan;
 use dyno_plan::model::{DataPlan, ServerPlan};
@@ -154,7 +154,7 @@ fn check_room(plan: &Plan, size: u64, context: Context<'_>) -> Result<(), Error>
         )
     };
     if data >= size {
-        return Err(Error::new(Kind::BadInput, text("do not fit into it")).with_hint(hint));
+        return refuse(text("do not fit into it"), hint);
     }
     let needed = data.saturating_mul(2).saturating_add(ROOM_BYTES * servers);
     if needed > size {
@@ -180,8 +180,7 @@ pub fn check_least_free(plan: &Plan, least_free: Bytes) -> Result<(), Error> {
         "`server.storage` has {}, and the run ends if less than {least_free} is free",
         Bytes(size)
     );
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("make the file larger, or set `--least-free` lower"))
+    refuse(text, "make the file larger, or set `--least-free` lower")
 }
 
 /// Whether a failure concerns the storage: preparing, limiting or removing it.

@@ -3,13 +3,15 @@
 use super::clock::Clock;
 use super::request::{Resolve, Tasks, WhichPlan, document, may_hold_secrets};
 use super::runner::ExperimentRunner;
-use crate::error::{Error, Kind};
-use dyno_analyze::comparison::is_precise;
+use crate::error::{Error, refuse};
 use dyno_analyze::experiment::ab::{analyze, deciding, disturbed, explained, pairs, side};
+use dyno_analyze::experiment::limits::planned;
 use dyno_analyze::resampling::Resampling;
-use dyno_plan::model::Schedule;
+use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{AbAnswer, AbOptions, Answer, DisturbedPair, Experiment, Side, Verb};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, AbOptions, Answer, DisturbedPair, Experiment, Keys, Limit, RATE, Side, Verb,
+};
 use std::time::Duration;
 
 /// The two sides of a comparison, and when it may end.
@@ -25,8 +27,16 @@ pub struct AbRequest {
     pub settings_of_both: Vec<(String, String)>,
     /// Concurrent connections of both sides; `None` for the plans' numbers.
     pub clients: Option<u32>,
+    /// Offered rate of both sides in operations per second, unless a setting of one side names it.
+    pub rate_per_s: Option<f64>,
+    /// Schedule of both sides; `None` for the plans' schedules.
+    pub schedule: Option<ScheduleKind>,
     /// Smallest difference of interest, as a share, above 0 and below 1.
     pub margin: f64,
+    /// How much worse B may be. Pairs are added until these figures are precise, instead of the deciding one.
+    pub limits: Vec<Limit>,
+    /// Absolute path of the file for the outcomes of the limits, as JUnit XML.
+    pub junit: Option<String>,
     /// Fewest pairs of runs; `None` for 3, or the most if that is less.
     pub min_pairs: Option<u32>,
     /// Most pairs of runs; `None` for 20, or the fewest if that is more.
@@ -45,7 +55,9 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     let task_of = |workload: Option<&str>, settings: &[(String, String)]| {
         let mut all = request.settings_of_both.clone();
         all.extend(settings.iter().cloned());
-        let mut task = resolve(workload, &all, (None, None))?;
+        let sets_rate = settings.iter().any(|(key, _)| key == RATE);
+        let rate_per_s = request.rate_per_s.filter(|_| !sets_rate);
+        let mut task = resolve(workload, &all, (request.schedule, rate_per_s))?;
         if let Some(clients) = request.clients {
             task.set_clients(clients)?;
         }
@@ -57,7 +69,7 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     if is_open(&a) != is_open(&b) {
         let text =
             "one plan has an offered rate and the other a closed loop, which cannot be compared";
-        return Err(Error::new(Kind::BadInput, text).with_hint("give both the same schedule"));
+        return refuse(text, "give both the same schedule");
     }
     let changes = request.settings_a.len() + request.settings_b.len();
     let question = match (&request.workload_b, changes) {
@@ -82,6 +94,8 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
         min_pairs: least,
         max_pairs: most,
         time_limit_s: request.time_limit.map(|limit| limit.as_secs_f64()),
+        limits: request.limits.clone(),
+        junit: request.junit.clone(),
     });
     let tasks = [(Side::A, a), (Side::B, b)];
     let tasks = tasks.map(|(side, task)| (WhichPlan::Side(side), task));
@@ -109,8 +123,7 @@ fn pairs_to_run(request: &AbRequest) -> Result<(u32, u32), Error> {
     match (request.min_pairs, request.max_pairs) {
         (Some(least), Some(most)) if least > most => {
             let text = format!("`--min-pairs {least}` is more than `--max-pairs {most}`");
-            Err(Error::new(Kind::BadInput, text)
-                .with_hint("give only one, or the same value for both"))
+            refuse(text, "give only one, or the same value for both")
         }
         (least, most) => {
             let least = least.unwrap_or_else(|| MIN_PAIRS.min(most.unwrap_or(MIN_PAIRS)));
@@ -151,9 +164,9 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
             return Err(failure);
         }
         let found = found?;
-        let is_precise = found.as_ref().and_then(AbAnswer::decision).is_some_and(is_precise);
+        let is_precise = found.as_ref().is_some_and(|answer| answer.end == AbEnd::Precise);
         runner.document.answer = found.map(boxed);
-        let is_over = options.time_limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
+        let is_over = clock.has_reached(options.time_limit_s);
         pair += 1;
         let counted = counted(pair, &set_aside);
         if counted >= most || counted >= least && is_precise || pair >= least && is_over {
@@ -181,7 +194,7 @@ fn measure_pair(
 ) -> Result<(), Error> {
     for number in [2 * pair, 2 * pair + 1] {
         let which = WhichPlan::Side(side(number));
-        let measured = runner.measure(&[], &which, number);
+        let measured = runner.measure(Keys::new(), &which, number);
         clock.keep(runner)?;
         measured?;
     }
@@ -197,11 +210,12 @@ fn answer(runner: &ExperimentRunner<'_>) -> Result<Option<AbAnswer>, Error> {
     let set_aside = disturbed(&runner.document);
     let pairs = pairs(&runner.document, &windows, &set_aside);
     let deciding = deciding(runner.tasks().any(is_open));
-    let margin = runner.own(|options| &options.ab)?.margin;
-    let found = analyze(&pairs, deciding, margin, Resampling::seeded(runner.seed()));
+    let options = runner.own(|options| &options.ab)?;
+    let seeded = Resampling::seeded(runner.seed());
+    let found = analyze(&pairs, deciding, options.margin, &options.limits, seeded);
     Ok(found.map(|answer| {
         let answer = AbAnswer { set_aside, ..answer };
-        explained(answer, &runner.document)
+        planned(explained(answer, &runner.document), &options.limits)
     }))
 }
 

@@ -3,7 +3,7 @@
 use super::request::may_hold_secrets;
 use crate::deployment::choice;
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_plan::file;
 use dyno_plan::request::Setting;
 use dyno_plan::task::Task;
@@ -106,7 +106,7 @@ pub(super) fn check_once(
     let is_set = fixed.iter().any(|(other, _)| other == key);
     if is_set || axes.iter().any(|axis| axis.key == key) {
         let text = format!("`{key}` is given by `{option}` and by `--set`");
-        return Err(Error::new(Kind::BadInput, text).with_hint("give one of them"));
+        return refuse(text, "give one of them");
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ pub(super) fn check_secrets(axis: &Axis, task: &Task) -> Result<(), Error> {
         if is_set && plan != plan.without_secrets() {
             let text = format!("a value of `{}` holds a secret", axis.key);
             let hint = "the values of a sweep are recorded: let the program read its secret from a file or a variable";
-            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+            return refuse(text, hint);
         }
     }
     Ok(())

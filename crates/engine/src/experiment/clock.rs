@@ -20,6 +20,11 @@ impl Clock {
         self.before_s + self.begin.elapsed().as_secs_f64()
     }
 
+    /// Whether the limit, if any, has been reached.
+    pub(super) fn has_reached(&self, limit_s: Option<f64>) -> bool {
+        limit_s.is_some_and(|limit_s| self.spent_s() >= limit_s)
+    }
+
     /// Writes the time into the document.
     pub(super) fn keep(&self, runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         runner.document.options.time_spent_s = Some(self.spent_s());

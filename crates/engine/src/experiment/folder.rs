@@ -1,6 +1,6 @@
 //! The folder of an experiment: its document, its reports, and the run directories of its points.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, refuse};
 use crate::files::write_file;
 use crate::folder::ClaimedFolder;
 use dyno_plan::Plan;
@@ -20,7 +20,7 @@ pub(crate) const RUNS: &str = "runs";
 /// Folder of the plans of several workloads, inside the experiment's folder.
 pub(crate) const PLANS: &str = "plans";
 /// Temporary data of the servers, inside the experiment's folder.
-const SERVER_DATA: &str = "server-data";
+pub(crate) const SERVER_DATA: &str = "server-data";
 /// Content of an experiment's folder before the first measurement.
 const CONTENT: [&str; 10] = [
     sums::FILE,
@@ -146,7 +146,7 @@ fn check_empty(path: &Path) -> Result<(), Error> {
     }
     let text = format!("`{}` is not empty", path.display());
     let hint = "choose another folder with `--out`, or continue an experiment with `dyno resume`";
-    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+    refuse(text, hint)
 }
 
 fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {

@@ -1,7 +1,7 @@
 //! Limits that searches apply to runs, their texts, and the percentiles that they need.
 
 use super::runner::ExperimentRunner;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_analyze::experiment::slo::{complete, need_more};
 use dyno_record::experiment::{Figures, Objective};
 
@@ -24,21 +24,17 @@ impl ObjectiveRequest {
     /// Refuses impossible limits, and two limits of the same figure.
     pub(super) fn check(&self) -> Result<(), Error> {
         let responses = &self.responses;
-        if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
-            let text = format!("no response time can meet `--{} 0s`", one.name());
-            return Err(Error::new(Kind::BadInput, text).with_hint("give a time above 0"));
-        }
         for (place, one) in responses.iter().enumerate() {
             let is_same = |other: &Objective| other.statistic == one.statistic;
             if responses[..place].iter().any(is_same) {
                 let text = format!("`{}` has two limits", one.name());
-                return Err(Error::new(Kind::BadInput, text).with_hint("give the smaller one"));
+                return refuse(text, "give the smaller one");
             }
         }
         let failed_ratio = self.failed_ratio.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&failed_ratio) {
             let text = format!("`--errors` is `{failed_ratio}`, but must be 0 to 1");
-            return Err(Error::new(Kind::BadInput, text).with_hint("such as `--errors 0.001`"));
+            return refuse(text, "such as `--errors 0.001`");
         }
         Ok(())
     }

@@ -1,14 +1,13 @@
 //! The points of an experiment: their runs, and checks that the runs fit together.
 
 use super::folder::PLANS;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, refuse};
 use dyno_plan::Plan;
 use dyno_plan::model::{DataPlan, FreshData};
-use dyno_plan::request::Setting;
 use dyno_plan::resolve::check_loads_what_it_drops;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
-use dyno_record::experiment::{Experiment, Point, Side, Verb};
+use dyno_record::experiment::{Experiment, Keys, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use std::collections::BTreeMap;
 
@@ -66,14 +65,13 @@ pub(crate) fn planned(
             let text = format!("`{}` belongs to a side without a plan", point.directory);
             Error::new(Kind::BadInput, text)
         })?;
-        plan_of(task, point)
+        task.with_keys(&point.settings).map_err(Error::from)
     };
     let points = document.points.iter().map(of_point);
     let points = points.collect::<Result<Vec<_>, _>>()?;
     let tasks = if document.axes.is_empty() {
-        let as_planned = point(0, BTreeMap::new(), WhichPlan::Only, 0);
-        let all = tasks.values().map(|task| plan_of(task, &as_planned));
-        all.collect::<Result<_, _>>()?
+        let as_planned = tasks.values().map(|task| task.with_keys(&Keys::new()));
+        as_planned.collect::<Result<_, _>>()?
     } else {
         points
     };
@@ -90,12 +88,12 @@ pub(crate) fn planned(
             fresh,
             "give `--fresh`, so that each run loads its own",
         )?,
-        Verb::Sweep | Verb::Xmax | Verb::Slo | Verb::Ab => {}
+        _ => {}
     }
     let changes_data = tasks.iter().any(|task| changes_the_collection(&task.plan));
     if changes_data && no_load && !tasks.iter().all(is_kept) {
         let text = "runs that insert or delete need new documents, and `--no-load` loads none";
-        return Err(Error::new(Kind::BadInput, text).with_hint("leave out `--no-load`"));
+        return refuse(text, "leave out `--no-load`");
     }
     Ok(Planned { tasks, varies_data: varies_data || changes_data })
 }
@@ -129,12 +127,12 @@ fn check_inserts(plans: &[Task], fresh: bool, hint: &str) -> Result<(), Error> {
         let finds_them = |other: &Task| {
             place(other) == place(task) && is_kept(other) && !begins_anew(other, fresh)
         };
-        if task.plan.operations.insert > 0.0 && later.any(finds_them) {
+        if task.plan.operations.may_insert() && later.any(finds_them) {
             let name = &task.plan.name;
             let text = format!(
                 "`{name}` inserts documents, which the runs after it would find in addition to their own"
             );
-            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+            return refuse(text, hint);
         }
     }
     Ok(())
@@ -169,21 +167,8 @@ fn other_documents(hint: &str) -> Error {
     Error::new(Kind::BadInput, text).with_hint(hint)
 }
 
-/// The task of a point.
-pub(super) fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
-    let settings = point.settings.iter();
-    let settings: Vec<Setting> =
-        settings.map(|(key, text)| Setting::from_text(key, text)).collect();
-    Ok(task.with_settings(&settings)?)
-}
-
 /// A new point without results.
-pub(crate) fn point(
-    number: usize,
-    settings: BTreeMap<String, String>,
-    which: WhichPlan,
-    repeat: u32,
-) -> Point {
+pub(crate) fn point(number: usize, settings: Keys, which: WhichPlan, repeat: u32) -> Point {
     let mut label = format!("{:03}", number + 1);
     let (side, workload) = match which {
         WhichPlan::Only => (None, None),
@@ -208,16 +193,9 @@ pub(crate) fn point(
         settings,
         side,
         workload,
-        block: None,
         repeat,
         directory: format!("runs/{label}"),
-        figures: None,
-        problem: None,
-        refused: None,
-        stolen_ratio: None,
-        ended_after_s: None,
-        server_ended: false,
-        storage: None,
+        ..Point::default()
     }
 }
 
@@ -226,7 +204,7 @@ const LABEL_CHARACTERS: usize = 80;
 
 /// Whether a run changes the number of documents.
 pub(super) fn changes_the_collection(plan: &Plan) -> bool {
-    plan.operations.insert > 0.0 || plan.operations.delete > 0.0
+    plan.operations.may_insert() || plan.operations.may_delete()
 }
 
 /// Measured time of a run that was ended early; `None` if it ran to its end.

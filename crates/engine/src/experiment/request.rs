@@ -1,21 +1,14 @@
-//! Requests for experiments, and their common options.
+//! Common parts of the requests for experiments.
 
 pub use super::points::WhichPlan;
-use crate::cancel::Cancel;
-use crate::context::Context;
-use crate::environment::Environment;
-use crate::error::{Error, Kind};
-use crate::load_source::LoadSource;
-use crate::observer::SharedObserver;
+use crate::error::{Error, refuse};
 use crate::version::VERSION;
 use dyno_plan::Plan;
 use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, Options, SCHEMA_VERSION, Verb};
+use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
 use dyno_record::model::RunStatus;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Resolves a task from a workload (`None` for the requested one) and plan keys, with a schedule
 /// and a rate in operations per second. Both default to the plan's.
@@ -24,36 +17,6 @@ pub type Resolve<'a> = &'a dyn Fn(
     &[(String, String)],
     (Option<ScheduleKind>, Option<f64>),
 ) -> Result<Task, Error>;
-
-/// Options of an experiment that are not in its plans.
-#[derive(Clone, Default)]
-pub struct ExperimentOptions<'a> {
-    pub environment: Environment,
-    /// Drop the collection before each run.
-    pub fresh: bool,
-    /// Drop it even if it holds documents that neither this program nor YCSB has written.
-    pub drop_foreign: bool,
-    /// Load nothing.
-    pub no_load: bool,
-    /// Folder of the experiment. Default: a new one below `experiments`.
-    pub out: Option<PathBuf>,
-    /// Path of the embedded server, if it was given.
-    pub embedded_server: Option<PathBuf>,
-    /// Result of the last selfcheck.
-    pub selfcheck: Option<serde_json::Value>,
-    /// Source of the load, if not this process.
-    pub source: Option<&'a dyn LoadSource>,
-}
-
-impl<'a> ExperimentOptions<'a> {
-    pub(super) fn context(
-        &'a self,
-        observer: &'a dyn SharedObserver,
-        cancel: &'a Cancel,
-    ) -> Context<'a> {
-        Context { environment: &self.environment, cancel, observer, source: self.source }
-    }
-}
 
 /// Creates a document without points.
 pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
@@ -64,19 +27,9 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         question,
         name: task.plan.name.clone(),
         started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        ended_at: None,
         status: RunStatus::Running,
-        status_reason: None,
         plan: dyno_plan::file::recorded(&task.plan),
-        options: Options::default(),
-        axes: Vec::new(),
-        environment: None,
-        hosts: BTreeMap::new(),
-        server_machines: BTreeMap::new(),
-        points: Vec::new(),
-        answer: None,
-        findings: Vec::new(),
-        caveats: Vec::new(),
+        ..Experiment::default()
     }
 }
 
@@ -95,7 +48,7 @@ pub(super) fn refuse_think_time(plan: &Plan) -> Result<(), Error> {
         return Ok(());
     }
     let text = "`client.think_time` has no effect at offered rates, which the search uses";
-    Err(Error::new(Kind::BadInput, text).with_hint("leave it out, or use `dyno sweep --clients`"))
+    refuse(text, "leave it out, or use `dyno sweep --clients`")
 }
 
 /// The tasks of an experiment: one, or one for each side or workload.

@@ -1,18 +1,22 @@
 //! Runs the points of an experiment one after the other, each into its own run directory, and keeps
 //! the experiment's document up to date, so that an interruption loses at most the current point.
 
-mod attempt;
+mod all;
 mod conditions;
+mod harm;
 mod machines;
+mod pace;
 
+use harm::failure_of;
 use machines::prepared;
+use pace::Pace;
 
+use super::deployment_key::DeploymentKey;
 use super::folder::ExperimentFolder;
 use super::hosts;
 use super::points::{
-    Planned, WhichPlan, changes_the_collection, documents, ended_after_s, plan_of, planned, point,
+    Planned, WhichPlan, changes_the_collection, documents, ended_after_s, planned, point,
 };
-use super::request::ExperimentOptions;
 use crate::context::Context;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::locality;
@@ -23,19 +27,18 @@ use crate::error::{Error, Kind, OrFault};
 use crate::observer::Observer;
 use crate::run::host_settings::HostSettings;
 use crate::run::limits::WindowLimits;
-use crate::run::options::{Extent, RunOptions};
+use crate::run::options::RunOptions;
 use crate::run::run_on;
+use crate::standalone::status;
 use crate::undo::journal::Journal;
 use crate::undo::step::Step;
 use dyno_analyze::experiment::conditions::Conditions;
 use dyno_analyze::experiment::figures::{self, measured};
+use dyno_analyze::experiment::tune::Failure;
 use dyno_analyze::uncertainty::series::IntervalSample;
-use dyno_load::job::RetryRule;
-use dyno_plan::Plan;
-use dyno_plan::host_setting::HostSetting;
-use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
+use dyno_plan::model::{DataPlan, FreshData};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, FILE, Figures, Options, Point, Verb};
+use dyno_record::experiment::{Experiment, FILE, Figures, Keys, Options, Point, Verb};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus, ServerRecord};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
@@ -52,7 +55,7 @@ pub(crate) struct ExperimentRunner<'a> {
     pub(crate) folder: ExperimentFolder,
     /// The plans that the points change: one, or one for each side or workload.
     tasks: BTreeMap<WhichPlan, Task>,
-    options: &'a ExperimentOptions<'a>,
+    options: &'a RunOptions<'a>,
     pub(crate) context: Context<'a>,
     deployment: Option<OpenDeployment>,
     /// See [`Planned::varies_data`].
@@ -65,6 +68,7 @@ pub(crate) struct ExperimentRunner<'a> {
     like: Vec<(String, Conditions)>,
     /// Whether the resumed experiment had ended as planned, so that it has all its points.
     pub(crate) was_complete: bool,
+    pace: Pace,
 }
 
 /// Running servers.
@@ -77,43 +81,18 @@ struct OpenDeployment {
     loaded: Option<DataPlan>,
 }
 
-/// Servers can be kept for the next point if all of this is the same.
-#[derive(Clone, PartialEq)]
-struct DeploymentKey {
-    server: ServerPlan,
-    /// Readings of the server hosts.
-    observe: Option<ObservePlan>,
-    backend: Backend,
-    namespace: (String, String),
-}
-
-impl DeploymentKey {
-    fn of(plan: &Plan) -> Self {
-        // These are set for each run.
-        let runtime_parameters = BTreeMap::new();
-        let mut host_settings = plan.server.host_settings.clone();
-        host_settings
-            .retain(|name, _| HostSetting::from_name(name).is_some_and(HostSetting::needs_start));
-        DeploymentKey {
-            server: ServerPlan { runtime_parameters, host_settings, ..plan.server.clone() },
-            observe: plan.fleet.is_some().then(|| plan.observe.clone()),
-            backend: plan.client.backend,
-            namespace: (plan.data.database.clone(), plan.data.collection.clone()),
-        }
-    }
-}
-
 impl<'a> ExperimentRunner<'a> {
     /// Opens an experiment; points with figures are complete.
     pub(crate) fn new(
         document: Experiment,
         folder: ExperimentFolder,
         tasks: BTreeMap<WhichPlan, Task>,
-        options: &'a ExperimentOptions<'a>,
+        options: &'a RunOptions<'a>,
         context: Context<'a>,
     ) -> Result<Self, Error> {
         let mut runner = ExperimentRunner {
             was_complete: document.status == RunStatus::Complete,
+            pace: Pace::of(&document, &tasks),
             document,
             folder,
             tasks,
@@ -138,9 +117,7 @@ impl<'a> ExperimentRunner<'a> {
             planned(&runner.document, &runner.tasks, wishes)?;
         runner.varies_data = varies_data;
         runner.compares_servers = matches!(runner.document.verb, Verb::Ab | Verb::Suite)
-            && planned
-                .windows(2)
-                .any(|pair| DeploymentKey::of(&pair[0].plan) != DeploymentKey::of(&pair[1].plan));
+            && DeploymentKey::differ(&planned);
         runner.document.status = RunStatus::Running;
         runner.document.status_reason = None;
         runner.document.ended_at = None;
@@ -167,7 +144,7 @@ impl<'a> ExperimentRunner<'a> {
 
     /// Share of a point's operations that its plan allows to fail.
     pub(crate) fn tolerated_error_ratio(&self, point: &Point) -> Result<f64, Error> {
-        let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
+        let task = self.task(&WhichPlan::of(point)).with_keys(&point.settings)?;
         Ok(task.plan.client.tolerated_error_ratio)
     }
 
@@ -176,85 +153,18 @@ impl<'a> ExperimentRunner<'a> {
         hosts::least_clients(self.tasks().next(), self.context)
     }
 
-    /// Runs all unfinished points, and fails at the end if any of them failed. Points that an
-    /// earlier process failed to measure come last.
-    pub(crate) fn run_all(&mut self) -> Result<(), Error> {
-        let missing =
-            self.document.points.iter().enumerate().filter(|(_, point)| point.figures.is_none());
-        let (failed, new): (Vec<_>, Vec<_>) = missing
-            .map(|(index, point)| (index, point.problem.is_some()))
-            .partition(|(_, has_failed)| *has_failed);
-        let mut first = None;
-        for (index, _) in new.into_iter().chain(failed) {
-            match self.run(index) {
-                Ok(_) => {}
-                Err(failure)
-                    if failure.kind == Kind::Interrupted || conditions::are_others(&failure) =>
-                {
-                    return Err(failure);
-                }
-                Err(failure) => {
-                    self.set_aside(index, &failure)?;
-                    first.get_or_insert(failure);
-                    // Without the lost hosts, other points would run on another fleet.
-                    let source = self.context.source;
-                    if source.is_some_and(|source| source.has_lost_hosts()) {
-                        break;
-                    }
-                }
-            }
-        }
-        let is_empty = self.document.points.iter().all(|point| point.figures.is_none());
-        match (first, self.check_problems()) {
-            // If no run works, the first failure is the most useful one.
-            (Some(failure), _) if is_empty => Err(failure),
-            (Some(failure), Err(all)) => {
-                Err(Error { hint: failure.hint, log_tail: failure.log_tail, ..all })
-            }
-            (_, result) => result,
-        }
-    }
-
-    /// Records why a point failed. The next one starts with a new server.
-    fn set_aside(&mut self, index: usize, failure: &Error) -> Result<(), Error> {
-        let point = &mut self.document.points[index];
-        if point.problem.is_none() {
-            let reason = dyno_plan::uri::redact(&format!("{:#}", failure.cause));
-            self.context.warning(&reason);
-            point.problem = Some(reason);
-            // The server is known to have ended.
-            drop(self.close());
-        }
-        self.save()
-    }
-
-    /// Fails if there are failed points.
-    fn check_problems(&self) -> Result<(), Error> {
-        let points = &self.document.points;
-        let failed: Vec<String> = points
-            .iter()
-            .filter_map(|point| Some(format!("`{}`: {}", point.directory, point.problem.as_ref()?)))
-            .collect();
-        if failed.is_empty() {
-            return Ok(());
-        }
-        let (count, all) = (failed.len(), points.len());
-        let text = format!("{count} of {all} runs failed: {}", failed.join("; "));
-        Err(Error::new(Kind::Environment, text))
-    }
-
     /// Runs one more point of this plan with these settings, or returns the figures of an
     /// interrupted experiment that has it. Resumed searches request the same points again.
     pub(crate) fn measure(
         &mut self,
-        settings: &[(&str, String)],
+        settings: Keys,
         which: &WhichPlan,
         number: usize,
     ) -> Result<Figures, Error> {
         self.ask(settings, which, number);
         match &self.document.points[number].figures {
             Some(figures) => Ok(figures.clone()),
-            None => self.run(number),
+            None => self.run(number, None),
         }
     }
 
@@ -262,17 +172,40 @@ impl<'a> ExperimentRunner<'a> {
     /// succeeded.
     pub(crate) fn probe(
         &mut self,
-        settings: &[(&str, String)],
+        settings: Keys,
         number: usize,
     ) -> Result<Option<Figures>, Error> {
         self.ask(settings, &WhichPlan::Only, number);
-        let has_failed = |runner: &Self| runner.document.points[number].problem.is_some();
-        if has_failed(self) {
-            return Ok(None);
+        let point = &self.document.points[number];
+        if point.figures.is_some() || point.problem.is_some() {
+            return Ok(point.figures.clone());
         }
-        match self.measure(settings, &WhichPlan::Only, number) {
-            Err(_) if has_failed(self) => Ok(None),
+        match self.run(number, None) {
+            Err(_) if self.document.points[number].problem.is_some() => Ok(None),
             result => result.map(Some),
+        }
+    }
+
+    /// Like [`ExperimentRunner::measure`], for settings that may do harm or be refused; the inner
+    /// error says so. The run ends as soon as it breaks one of the limits.
+    pub(crate) fn attempt(
+        &mut self,
+        settings: Keys,
+        which: &WhichPlan,
+        number: usize,
+        limits: WindowLimits,
+    ) -> Result<Result<Figures, Failure>, Error> {
+        self.ask(settings, which, number);
+        let point = &self.document.points[number];
+        if let Some(figures) = &point.figures {
+            return Ok(Ok(figures.clone()));
+        }
+        if let Some(failure) = failure_of(point) {
+            return Ok(Err(failure));
+        }
+        match self.run(number, Some(limits)) {
+            Ok(figures) => Ok(Ok(figures)),
+            Err(failure) => self.judge_failure(number, failure).map(Err),
         }
     }
 
@@ -332,12 +265,15 @@ impl<'a> ExperimentRunner<'a> {
 
     /// Server record of a run; `None` if the experiment has no such run.
     pub(crate) fn server_of(&self, number: usize) -> Result<Option<ServerRecord>, Error> {
-        let Some(point) = self.document.points.get(number) else {
+        if number >= self.document.points.len() {
             return Ok(None);
-        };
-        let directory = self.folder.path().join(&point.directory);
-        let run = Run::open(&directory)?;
-        Ok(Some(run.document.server))
+        }
+        Ok(Some(Run::open(&self.directory_of(number))?.document.server))
+    }
+
+    /// Run directory of a point.
+    fn directory_of(&self, number: usize) -> PathBuf {
+        self.folder.path().join(&self.document.points[number].directory)
     }
 
     /// Whether the servers are already running, so that they cannot be restarted.
@@ -347,9 +283,7 @@ impl<'a> ExperimentRunner<'a> {
 
     /// Makes point `number` one with these settings. If it has others, drops it and the later
     /// points.
-    fn ask(&mut self, settings: &[(&str, String)], which: &WhichPlan, number: usize) {
-        let settings: BTreeMap<String, String> =
-            settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    fn ask(&mut self, settings: Keys, which: &WhichPlan, number: usize) {
         if let Some(known) = self.document.points.get(number) {
             if known.settings == settings && WhichPlan::of(known) == *which {
                 return;
@@ -375,21 +309,17 @@ impl<'a> ExperimentRunner<'a> {
         ));
     }
 
-    fn run(&mut self, index: usize) -> Result<Figures, Error> {
-        self.run_within(index, None)
-    }
-
-    fn run_within(&mut self, index: usize, limits: Option<WindowLimits>) -> Result<Figures, Error> {
+    fn run(&mut self, index: usize, limits: Option<WindowLimits>) -> Result<Figures, Error> {
         self.context.cancel.check()?;
         let point = &self.document.points[index];
         let repeat = point.repeat;
-        let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
-        self.announce(index);
+        let task = self.task(&WhichPlan::of(point)).with_keys(&point.settings)?;
+        self.context.note(self.pace.next(&self.document, index));
         self.document.points[index].problem = None;
         self.document.points[index].stolen_ratio = None;
         self.document.points[index].ended_after_s = None;
         self.document.points[index].server_ended = false;
-        let directory = self.folder.path().join(&self.document.points[index].directory);
+        let directory = self.directory_of(index);
         // An interrupted run left it; it is not part of the experiment.
         if directory.exists() {
             std::fs::remove_dir_all(&directory)
@@ -400,20 +330,12 @@ impl<'a> ExperimentRunner<'a> {
         let (like, side) = (&self.like, self.document.points[index].side);
         let check = |run: &RunDocument| conditions::check(&Conditions::of_run(run, side), like);
         let options = RunOptions {
-            environment: context.environment.clone(),
-            extent: Extent::Whole,
-            no_load: self.options.no_load,
             fresh: self.begins_fresh(&task),
-            drop_foreign: self.options.drop_foreign,
-            retry: RetryRule::default(),
             abort_load: true,
             out: Some(directory.clone()),
-            embedded_server: self.options.embedded_server.clone(),
-            selfcheck: self.options.selfcheck.clone(),
-            guard: None,
             limits,
             check: Some(&check),
-            source: context.source,
+            ..self.options.clone()
         };
         let deployment = self.deployment.as_mut().map(|open| {
             // A failed run may leave any documents.
@@ -449,6 +371,7 @@ impl<'a> ExperimentRunner<'a> {
         point.ended_after_s = ended_after_s(run);
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();
+        self.pace.run_ended();
         self.save()?;
         found.or_fault(Kind::Environment, || format!("the run in `{}` failed", directory.display()))
     }
@@ -478,9 +401,7 @@ impl<'a> ExperimentRunner<'a> {
 
     /// Recording windows of the measure phase of a point.
     pub(crate) fn responses_of(&self, place: usize) -> Result<Vec<WindowResponses>, Error> {
-        let directory = &self.document.points[place].directory;
-        let directory = self.folder.path().join(directory);
-        Ok(responses(&directory, PhaseKind::Measure, None)?)
+        Ok(responses(&self.directory_of(place), PhaseKind::Measure, None)?)
     }
 
     /// Seed for resampling: the plan's seed, so that the same runs give the same figures.
@@ -498,26 +419,15 @@ impl<'a> ExperimentRunner<'a> {
         }
     }
 
-    fn announce(&self, index: usize) {
-        let point = &self.document.points[index];
-        let settings = point.settings.iter();
-        let settings = settings.map(|(key, value)| format!("{key}={value}"));
-        let settings: Vec<String> = point.workload.iter().cloned().chain(settings).collect();
-        let side = match point.side {
-            Some(side) => format!(" {}", side.label()),
-            None => String::new(),
-        };
-        let what = if settings.is_empty() { "as planned".to_owned() } else { settings.join(", ") };
-        let count = if self.document.axes.is_empty() {
-            format!("run {}", index + 1)
-        } else {
-            format!("run {} of {}", index + 1, self.document.points.len())
-        };
-        let repeat = match point.repeat {
-            0 => String::new(),
-            number => format!(", repetition {number}"),
-        };
-        self.context.note(format!("{count}:{side} {what}{repeat}"));
+    /// Whether this point was measured, or failed.
+    pub(super) fn has_run(&self, number: usize) -> bool {
+        let point = self.document.points.get(number);
+        point.is_some_and(|point| point.figures.is_some() || point.problem.is_some())
+    }
+
+    /// Notes how many runs follow and how long they take.
+    pub(super) fn announce_extent(&self) {
+        self.context.note(self.pace.extent());
     }
 
     /// Whether a run drops the documents of earlier runs.
@@ -590,15 +500,7 @@ impl<'a> ExperimentRunner<'a> {
     pub(crate) fn end(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         let result = result.and(self.close());
         self.document.ended_at = Some(Timestamp::now().to_string());
-        (self.document.status, self.document.status_reason) = match &result {
-            Ok(()) => (RunStatus::Complete, None),
-            Err(failure) if failure.kind == Kind::Interrupted => {
-                (RunStatus::Partial, Some("interrupted by a signal".into()))
-            }
-            Err(failure) => {
-                (RunStatus::Failed, Some(dyno_plan::uri::redact(&format!("{:#}", failure.cause))))
-            }
-        };
+        (self.document.status, self.document.status_reason) = status(result.as_ref().err());
         if result.is_err() && self.folder.is_new && !self.is_worth_keeping() {
             self.folder.discard();
             return result;

@@ -1,17 +1,21 @@
 //! `dyno slo`: open-loop runs at rates that approach the highest one that meets an objective.
 
+use super::clock::Clock;
 use super::objectives::{ObjectiveRequest, completed, in_words};
 use super::points::WhichPlan;
 use super::request::{Resolve, document, kind_at_rate, refuse_think_time};
 use super::runner::ExperimentRunner;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_analyze::experiment::slo::attempt;
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::{Schedule, ScheduleKind};
 use dyno_plan::task::{self, Task};
 use dyno_record::experiment::{
-    Answer, Attempt, Experiment, Figures, Objectives, RATE, SloAnswer, SloOptions, Verb,
+    Answer, Attempt, Experiment, Figures, Keys, ObjectiveEnd, Objectives, RATE, SloAnswer,
+    SloOptions, Verb,
 };
+use dyno_record::quantity::Quantity;
+use std::time::Duration;
 
 /// The objective, and the precision of the search.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,8 @@ pub struct SloRequest {
     pub resolution: f64,
     /// Most runs.
     pub max_runs: u32,
+    /// No further run begins after this time.
+    pub time_limit: Option<Duration>,
     /// A run in which the hypervisor took more than this share of the CPU time is repeated.
     pub max_steal_ratio: f64,
 }
@@ -62,8 +68,7 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     }
     if request.schedule == Some(ScheduleKind::Closed) {
         let text = "an objective needs an offered rate, but a closed loop has none";
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("use `--schedule constant`, `poisson` or `throttled`"));
+        return refuse(text, "use `--schedule constant`, `poisson` or `throttled`");
     }
     let planned = kind_at_rate(&task.plan.schedule);
     let kind = request.schedule.map_or(planned, ScheduleKind::as_str);
@@ -86,6 +91,7 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
         max_start_delay: delay,
         resolution: request.resolution,
         max_runs: request.max_runs,
+        time_limit_s: request.time_limit.map(|limit| limit.as_secs_f64()),
     });
     Ok((experiment, task))
 }
@@ -97,20 +103,21 @@ pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
     own.map(|delay| delay.to_string())
 }
 
-/// Settings of a run at an offered rate.
-fn offering(options: &SloOptions, rate_per_s: f64) -> Vec<(&'static str, String)> {
-    let mut settings =
-        vec![("schedule.kind", options.schedule.clone()), (RATE, rounded(rate_per_s))];
+/// Plan keys of a run at an offered rate.
+fn offering(options: &SloOptions, rate_per_s: f64) -> Keys {
+    let kind = ("schedule.kind".to_owned(), options.schedule.clone());
+    let mut settings = Keys::from([kind, (RATE.to_owned(), format!("{rate_per_s:.2}"))]);
     let delay = options.max_start_delay.clone();
-    settings.extend(delay.map(|delay| ("schedule.max_start_delay", delay)));
+    settings.extend(delay.map(|delay| ("schedule.max_start_delay".to_owned(), delay)));
     settings
 }
 
 fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
     if request.is_empty() {
-        return Err(Error::new(Kind::BadInput, "no objective is given").with_hint(
+        return refuse(
+            "no objective is given",
             "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
-        ));
+        );
     }
     request.check()?;
     Ok(Objectives {
@@ -123,7 +130,8 @@ fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let options = runner.own(|options| &options.slo)?;
     let objectives = &options.objectives;
-    let closed = runner.measure(&[], &WhichPlan::Only, 0)?;
+    let clock = Clock::of(runner);
+    let closed = runner.measure(Keys::new(), &WhichPlan::Only, 0)?;
     let closed_rate_per_s = closed.rate_per_s;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
         resolution_ratio: options.resolution,
@@ -134,14 +142,42 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let max_steal = runner.document.options.max_steal;
     let most_set_aside = options.max_runs as usize / SET_ASIDE_PART;
     let (mut attempts, mut set_aside) = (Vec::new(), Vec::new());
+    let mut failure = None;
     let found = loop {
         match search.step() {
             ObjectiveStep::Done(found) => break *found,
             ObjectiveStep::Measure { rate_per_s } => {
-                let settings = offering(&options, rate_per_s);
                 let number = attempts.len() + set_aside.len() + 1;
-                let figures = runner.probe(&settings, number)?;
-                let attempt = judged(runner, rate_per_s, objectives, figures, number)?;
+                // A resumed search repeats nothing that was said.
+                let is_new = !runner.has_run(number);
+                let has_limit = options.time_limit_s.is_some();
+                let is_over =
+                    has_limit && runner.was_complete || clock.has_reached(options.time_limit_s);
+                // Removed runs are made again.
+                let is_planned = number < runner.document.points.len();
+                if is_over && !is_planned && !attempts.is_empty() {
+                    search.stop(ObjectiveEnd::OutOfMeasurements);
+                    continue;
+                }
+                let figures = runner.probe(offering(&options, rate_per_s), number);
+                if is_new && has_limit {
+                    clock.keep(runner)?;
+                }
+                let attempt = figures
+                    .and_then(|figures| judged(runner, rate_per_s, objectives, figures, number));
+                let attempt = match attempt {
+                    Ok(attempt) => attempt,
+                    Err(error) if attempts.is_empty() => return Err(error),
+                    // The rates that were kept and missed before are an answer.
+                    Err(error) => {
+                        let so_far = so_far(search.bracket());
+                        runner.context.note(format!("the search is incomplete: {so_far}"));
+                        failure = Some(error);
+                        search.stop(ObjectiveEnd::Interrupted);
+                        continue;
+                    }
+                };
+                let said = outcome(objectives, &attempt);
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
                     runner.note_set_aside(Some(stolen));
@@ -149,6 +185,9 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
                 } else {
                     search.record(attempt.kept);
                     attempts.push(attempt);
+                    if is_new {
+                        runner.context.note(format!("{said}; {}", so_far(search.bracket())));
+                    }
                 }
             }
         }
@@ -156,11 +195,42 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     runner.document.answer = Some(Answer::Slo(Box::new(SloAnswer {
         objectives: options.objectives,
         closed_rate_per_s,
-        search: found,
+        search: found.within_reach(closed_rate_per_s.value),
         attempts,
         set_aside,
     })));
-    Ok(())
+    failure.map_or(Ok(()), Err)
+}
+
+/// Outcome of a run: `531/s: p99 4.20 ms, kept`.
+fn outcome(objectives: &Objectives, attempt: &Attempt) -> String {
+    let values = objectives.responses.iter().zip(&attempt.values_us);
+    let values = values.map(|(one, us)| format!("{} {}", one.name(), Quantity::microseconds(*us)));
+    let share = |ratio: f64, what| {
+        (ratio > 0.0).then(|| format!("{} {what}", Quantity::ratio(ratio).brief()))
+    };
+    let failed = share(attempt.failed_ratio, "failed");
+    let dropped = share(attempt.dropped_ratio, "never sent");
+    let ended = attempt.ended_rate_per_s.map(|rate| format!("only {} ended", per_s(rate)));
+    let decision = if attempt.kept { "kept" } else { "missed" };
+    let parts = values.chain(failed).chain(dropped).chain(ended).chain([decision.to_owned()]);
+    format!("{}: {}", per_s(attempt.rate_per_s), parts.collect::<Vec<_>>().join(", "))
+}
+
+/// Where the answer lies so far.
+fn so_far(bracket: (Option<f64>, Option<f64>)) -> String {
+    match bracket {
+        (Some(low), Some(high)) => {
+            format!("the answer lies between {} and {}", per_s(low), per_s(high))
+        }
+        (Some(low), None) => format!("the answer is above {}", per_s(low)),
+        (None, Some(high)) => format!("the answer is below {}", per_s(high)),
+        (None, None) => "the answer is still open".to_owned(),
+    }
+}
+
+fn per_s(rate: f64) -> Quantity {
+    Quantity::per_second(rate).brief()
 }
 
 /// Whether a run met the objectives; a run without successes did not.
@@ -176,8 +246,4 @@ fn judged(
     };
     let figures = completed(runner, &objectives.responses, figures, number)?;
     Ok(attempt(rate_per_s, objectives, &figures))
-}
-
-fn rounded(rate_per_s: f64) -> String {
-    format!("{rate_per_s:.2}")
 }

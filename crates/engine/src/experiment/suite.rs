@@ -5,9 +5,9 @@ use super::axes::{check_secrets, resolved, split};
 use super::points::{WhichPlan, changes_the_collection, point};
 use super::request::{Resolve, Tasks, document};
 use super::runner::ExperimentRunner;
-use super::sweep::{Combinations, MOST_RUNS, base};
+use super::sweep::{Combinations, base, check_count};
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Axis, Experiment, Options, Point, RATE, Verb, WORKLOAD};
 use std::collections::BTreeMap;
@@ -49,15 +49,14 @@ pub fn plan(
     let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
     let embedded = request.embedded_server.as_deref();
     let resolved = resolved(fixed, &axes, embedded, environment)?;
-    let mut tasks: Vec<(String, Task)> = Vec::new();
+    let mut tasks = Vec::new();
     for workload in &request.workloads {
         let task = resolve(Some(workload), &resolved, (None, rate_per_s))?;
         axes.iter().try_for_each(|axis| check_secrets(axis, &task))?;
         add(&mut tasks, task)?;
     }
-    let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
-    let (_, first) = &tasks[0];
-    let mut experiment = document(Verb::Suite, question(&names, &axes), first);
+    let names = names(&tasks);
+    let mut experiment = document(Verb::Suite, question(&names, &axes), &tasks[0]);
     experiment.name = request.name.clone().unwrap_or_else(|| joined(&names));
     experiment.points = points(&tasks, &axes, request.repeat)?;
     let workloads = Axis { key: WORKLOAD.to_owned(), values: names };
@@ -69,27 +68,35 @@ pub fn plan(
         base,
         ..Options::default()
     };
-    let tasks = tasks.into_iter();
-    let tasks = tasks.map(|(name, task)| (WhichPlan::Workload(name), task));
-    Ok((experiment, tasks.collect()))
+    Ok((experiment, by_workload(tasks)))
+}
+
+/// Names of the workloads, in their order.
+pub(super) fn names(tasks: &[Task]) -> Vec<String> {
+    tasks.iter().map(|task| task.plan.name.clone()).collect()
+}
+
+/// The tasks with the names of their workloads.
+pub(super) fn by_workload(tasks: Vec<Task>) -> Tasks {
+    let named = |task: Task| (WhichPlan::Workload(task.plan.name.clone()), task);
+    tasks.into_iter().map(named).collect()
 }
 
 /// Adds a workload's task; its name must be new.
-pub(super) fn add(tasks: &mut Vec<(String, Task)>, task: Task) -> Result<(), Error> {
-    let name = task.plan.name.clone();
-    if tasks.iter().any(|(other, _)| *other == name) {
+pub(super) fn add(tasks: &mut Vec<Task>, task: Task) -> Result<(), Error> {
+    let name = &task.plan.name;
+    if tasks.iter().any(|other| other.plan.name == *name) {
         let text = format!("two workloads have the name `{name}`");
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("give each workload once, and set a unique `name` in your own plans"));
+        return refuse(text, "give each workload once, and set a unique `name` in your own plans");
     }
-    tasks.push((name, task));
+    tasks.push(task);
     Ok(())
 }
 
 /// The plans of all workloads by name, as in the document.
-pub(super) fn recorded(tasks: &[(String, Task)]) -> BTreeMap<String, serde_json::Value> {
-    let plans = tasks.iter();
-    plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan))).collect()
+pub(super) fn recorded(tasks: &[Task]) -> BTreeMap<String, serde_json::Value> {
+    let plans = tasks.iter().map(|task| &task.plan);
+    plans.map(|plan| (plan.name.clone(), dyno_plan::file::recorded(plan))).collect()
 }
 
 /// `a-b-c`, shortened to fit into a folder name.
@@ -122,21 +129,12 @@ fn question(names: &[String], axes: &[Axis]) -> String {
 /// All runs. Workloads that leave the documents unchanged come before workloads that insert or
 /// delete, to save loads. Every other round reverses the order of the settings, so that a drift of
 /// the machine affects all of them alike.
-fn points(tasks: &[(String, Task)], axes: &[Axis], repeat: u32) -> Result<Vec<Point>, Error> {
-    let combinations = tasks.iter().map(|(name, task)| {
-        let combinations = Combinations::of(axes, None, task);
-        (name, task, combinations)
-    });
+fn points(tasks: &[Task], axes: &[Axis], repeat: u32) -> Result<Vec<Point>, Error> {
+    let combinations = tasks.iter().map(|task| (&task.plan, Combinations::of(axes, None, task)));
     let mut combinations: Vec<_> = combinations.collect();
-    let round = combinations.iter().map(|(.., one)| one.count());
-    let round = round.fold(0, usize::saturating_add);
-    if round.saturating_mul(repeat as usize) > MOST_RUNS {
-        let text = format!("the suite would have more than {MOST_RUNS} runs");
-        return Err(Error::new(Kind::BadInput, text).with_hint("give fewer values"));
-    }
-    combinations.sort_by_key(|(_, task, _)| changes_the_collection(&task.plan));
-    let all: Vec<_> =
-        combinations.iter().map(|(name, _, combinations)| (*name, combinations.all())).collect();
+    check_count(combinations.iter().map(|(_, one)| one), repeat, "suite")?;
+    combinations.sort_by_key(|(plan, _)| changes_the_collection(plan));
+    let all: Vec<_> = combinations.iter().map(|(plan, one)| (&plan.name, one.all())).collect();
     let settings = all.first().map_or(0, |(_, settings)| settings.len());
     let mut points = Vec::new();
     for repeat in 0..repeat {
@@ -168,17 +166,17 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sweep::MOST_RUNS;
     use super::*;
     use dyno_plan::request::Request;
     use dyno_plan::resolve::resolve;
 
-    fn tasks(names: &[&str]) -> Vec<(String, Task)> {
+    fn tasks(names: &[&str]) -> Vec<Task> {
         let environment =
             Environment { home: crate::environment::ServerHome::Hosts, ..Environment::default() };
         let task = |name: &&str| {
             let request = Request { source: Some((*name).to_owned()), ..Request::default() };
-            let task = resolve(&request, &environment).unwrap();
-            ((*name).to_owned(), task)
+            resolve(&request, &environment).unwrap()
         };
         names.iter().map(task).collect()
     }

@@ -7,17 +7,18 @@ use super::request::{Resolve, document, kind_at_rate};
 use super::runner::ExperimentRunner;
 use super::slo::max_start_delay;
 use crate::environment::Environment;
-use crate::error::{Error, Kind, OrFault};
+use crate::error::{Error, Kind, OrFault, refuse};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
 use dyno_plan::model::ScheduleKind;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Axis, Base, Block, CLIENTS, Experiment, Options, Point, RATE, Verb};
+use dyno_record::experiment::{
+    Axis, Base, Block, CLIENTS, Experiment, Keys, Options, Point, RATE, Verb,
+};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Most runs of a sweep: more would take days.
@@ -70,21 +71,23 @@ pub fn plan(
     }
     if axes.is_empty() {
         let hint = "give `--clients`, `--rates`, or several values with `--set`, such as `--set server.cache=1GiB,2GiB`";
-        return Err(Error::new(Kind::BadInput, "nothing is swept").with_hint(hint));
+        return refuse("nothing is swept", hint);
     }
     let is_swept = |key: &str| axes.iter().any(|axis| axis.key == key);
     if is_swept(RATE) && is_swept(KIND) {
         let text =
             format!("`{KIND}` is swept together with offered rates, but a closed loop has none");
         let hint = "choose it with `--schedule`, or give `--clients` and `--rates` for a closed and an open loop";
-        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+        return refuse(text, hint);
     }
     let base = base(request.base.as_deref(), &axes)?;
     let has_blocks = has_blocks(&axes, request.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let embedded = request.embedded_server.as_deref();
     let resolved = resolved(fixed, &axes, embedded, environment)?;
-    let task = task(request, &resolved, rate, resolve)?;
+    let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
+    // A random schedule in the plan stays unless another one is requested.
+    let task = resolve(None, &resolved, (request.schedule, rate_per_s))?;
     axes.iter().try_for_each(|axis| check_secrets(axis, &task))?;
     let blocks: Vec<Combinations> = if has_blocks {
         Block::ALL.map(|block| Combinations::of(&axes, Some(block), &task)).into()
@@ -137,20 +140,19 @@ pub(super) fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, E
         [only] => Ok(Some((*only).clone())),
         [] if values.is_empty() => {
             let text = format!("cannot compare with `--base {named}`: no key has several values");
-            Err(Error::new(Kind::BadInput, text)
-                .with_hint("give several values, such as `--set server.cache=1GiB,2GiB`"))
+            refuse(text, "give several values, such as `--set server.cache=1GiB,2GiB`")
         }
         [] => {
             let text = format!("`{named}` is not a swept value");
             let known: Vec<String> = values.iter().map(in_full).collect();
             let hint = format!("choose one of {}", known.join(", "));
-            Err(Error::new(Kind::BadInput, text).with_hint(hint))
+            refuse(text, hint)
         }
         several => {
             let text = format!("`{named}` is a value of several swept keys");
             let known: Vec<String> = several.iter().map(|base| in_full(base)).collect();
             let hint = format!("add the key: {}", known.join(" or "));
-            Err(Error::new(Kind::BadInput, text).with_hint(hint))
+            refuse(text, hint)
         }
     }
 }
@@ -167,18 +169,6 @@ fn is_load(key: &str) -> bool {
 fn is_same(one: &str, other: &str) -> bool {
     let numbers = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
     one == other || numbers.is_some_and(|(one, other)| one == other)
-}
-
-/// The task that the points change, with an offered rate if rates are swept.
-fn task(
-    request: &SweepRequest,
-    fixed: &[(String, String)],
-    rate: Option<&Axis>,
-    resolve: Resolve<'_>,
-) -> Result<Task, Error> {
-    let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
-    // A random schedule in the plan stays unless another one is requested.
-    resolve(None, fixed, (request.schedule, rate_per_s))
 }
 
 fn in_words(axis: &Axis) -> String {
@@ -207,9 +197,10 @@ fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
     let has_both = is_swept(CLIENTS) && is_swept(RATE);
     if cross && !has_both {
         let text = "`--cross` needs several numbers of clients and several rates";
-        return Err(Error::new(Kind::BadInput, text).with_hint(
+        return refuse(
+            text,
             "give `--clients` and `--rates`, each with several values, or leave out `--cross`",
-        ));
+        );
     }
     Ok(has_both && !cross)
 }
@@ -218,7 +209,7 @@ fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
 pub(super) struct Combinations {
     block: Option<Block>,
     /// Settings of all points.
-    common: BTreeMap<String, String>,
+    common: Keys,
     axes: Vec<Axis>,
     /// Settings of an offered rate.
     schedule: Vec<(&'static str, String)>,
@@ -227,11 +218,11 @@ pub(super) struct Combinations {
 impl Combinations {
     pub(super) fn of(axes: &[Axis], block: Option<Block>, task: &Task) -> Self {
         let common = match block {
-            None => BTreeMap::new(),
-            Some(Block::Closed) => BTreeMap::from([(KIND.to_owned(), "closed".to_owned())]),
+            None => Keys::new(),
+            Some(Block::Closed) => Keys::from([(KIND.to_owned(), "closed".to_owned())]),
             Some(Block::Open) => {
                 let clients = clients_of_the_open_loop(axes, task);
-                BTreeMap::from([(CLIENTS.to_owned(), clients.to_string())])
+                Keys::from([(CLIENTS.to_owned(), clients.to_string())])
             }
         };
         let is_varied = |axis: &&Axis| block.is_none_or(|block| block.varies(&axis.key));
@@ -248,16 +239,16 @@ impl Combinations {
     }
 
     /// Number of points. Saturates when it exceeds the limit of a sweep.
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         let sizes = self.axes.iter().map(|axis| axis.values.len());
         sizes.fold(1, usize::saturating_mul)
     }
 
     /// Settings of each point.
-    pub(super) fn all(&self) -> Vec<BTreeMap<String, String>> {
+    pub(super) fn all(&self) -> Vec<Keys> {
         let mut all = vec![self.common.clone()];
         for axis in &self.axes {
-            let with = |settings: &BTreeMap<String, String>, value: &String| {
+            let with = |settings: &Keys, value: &String| {
                 let mut settings = settings.clone();
                 settings.insert(axis.key.clone(), value.clone());
                 if axis.key == RATE {
@@ -278,6 +269,20 @@ impl Combinations {
     }
 }
 
+/// Refuses an experiment with too many runs.
+pub(super) fn check_count<'a>(
+    all: impl IntoIterator<Item = &'a Combinations>,
+    repeat: u32,
+    what: &str,
+) -> Result<(), Error> {
+    let round = all.into_iter().map(Combinations::count).fold(0, usize::saturating_add);
+    if round.saturating_mul(repeat as usize) > MOST_RUNS {
+        let text = format!("the {what} would have more than {MOST_RUNS} runs");
+        return refuse(text, "give fewer values");
+    }
+    Ok(())
+}
+
 /// Connections for the offered rates: the largest swept number, or the plan's if it is larger. An
 /// arrival without a free connection would wait, which is not server time.
 fn clients_of_the_open_loop(axes: &[Axis], task: &Task) -> u32 {
@@ -294,12 +299,7 @@ fn points(
     request: &SweepRequest,
     task: &Task,
 ) -> Result<Vec<Point>, Error> {
-    let round = blocks.iter().map(Combinations::count);
-    let round = round.fold(0, usize::saturating_add);
-    if round.saturating_mul(request.repeat as usize) > MOST_RUNS {
-        let text = format!("the sweep would have more than {MOST_RUNS} runs");
-        return Err(Error::new(Kind::BadInput, text).with_hint("give fewer values"));
-    }
+    check_count(blocks, request.repeat, "sweep")?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(task.plan.client.seed);
     let mut points = Vec::new();
     for repeat in 0..request.repeat {

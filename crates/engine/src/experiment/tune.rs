@@ -8,6 +8,7 @@ mod knobs;
 mod preview;
 pub(super) mod values;
 
+pub(super) use budget::planned_run_s;
 pub use preview::preview;
 
 use super::clock::Clock;
@@ -15,7 +16,8 @@ use super::objectives::{self, ObjectiveRequest, completed};
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
 use super::runner::ExperimentRunner;
-use crate::error::{Error, Kind};
+use super::suite::{by_workload, names};
+use crate::error::{Error, Kind, refuse};
 use crate::run::limits::WindowLimits;
 use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{analyze, deciding, explained, pairs};
@@ -90,20 +92,18 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     let machine = knobs::machine(&tasks);
     let knobs = dyno_plan::knobs::find(&request.knobs, request.allowed, machine)?;
     let mut selection = Selection { knobs, left_out: Vec::new() };
-    for (_, task) in &tasks {
+    for task in &tasks {
         knobs::with_values_of(&mut selection.knobs, task);
         let facts = Facts::planned(task);
         selection.sift(|knob| facts.check(knob));
     }
     selection.check_some()?;
-    for (_, task) in &tasks {
+    for task in &tasks {
         knobs::check(&selection.knobs, task)?;
         values::check(&selection.knobs, task)?;
     }
-    let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
-    let question = across::question(&names, &in_words(request));
-    let (_, first) = &tasks[0];
-    let mut experiment = document(Verb::Tune, question, first);
+    let question = across::question(&names(&tasks), &in_words(request));
+    let mut experiment = document(Verb::Tune, question, &tasks[0]);
     let options = |task: &Task| TuneOptions {
         goal: request.goal,
         responses: request.objectives.responses.clone(),
@@ -115,23 +115,15 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         allows_less_durable: request.allowed.durability,
         knobs: selection.knobs.clone(),
         left_out: selection.left_out.clone(),
-        run_s: None,
-        start_s: None,
-        may_stall: None,
-        trials: None,
-        ended_after: None,
-        max_pairs: None,
-        confirmation_pairs: Vec::new(),
+        ..TuneOptions::default()
     };
     budget::check(request.budget.as_secs_f64(), &tasks)?;
-    experiment.options.tune = Some(options(first));
-    if let [(_, task)] = &tasks[..] {
+    experiment.options.tune = Some(options(&tasks[0]));
+    if let [task] = &tasks[..] {
         return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
     }
     across::keep_plans(&mut experiment, &tasks, options);
-    let tasks = tasks.into_iter();
-    let tasks = tasks.map(|(name, task)| (WhichPlan::Workload(name), task));
-    Ok((experiment, tasks.collect()))
+    Ok((experiment, by_workload(tasks)))
 }
 
 /// Refuses a goal that does not fit the plan's schedule.
@@ -144,13 +136,11 @@ fn check_schedule(goal: TuneGoal, task: &Task) -> Result<(), Error> {
         "the goal `rate` needs a closed loop, but the plan of `{}` offers a rate",
         task.plan.name
     );
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("give `--goal p99` or `--goal cpu` with `--rate`, or `--schedule closed`"))
+    refuse(text, "give `--goal p99` or `--goal cpu` with `--rate`, or `--schedule closed`")
 }
 
 /// Schedule and offered rate of the goal.
 fn offered(request: &TuneRequest) -> Result<(Option<ScheduleKind>, Option<f64>), Error> {
-    let refuse = |text: &str, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     match (request.goal, request.rate) {
         (TuneGoal::Rate, Some(_)) => refuse(
             "the goal `rate` does not accept `--rate`: it searches for the highest one",
@@ -173,9 +163,7 @@ fn check_limits(request: &TuneRequest) -> Result<(), Error> {
     let mut responses = request.objectives.responses.iter();
     if request.goal == TuneGoal::P99 && responses.any(|one| one.statistic == "p99") {
         let text = "`--p99` sets a limit, but the p99 is the goal";
-        return Err(
-            Error::new(Kind::BadInput, text).with_hint("leave out `--p99`, or give `--goal rate`")
-        );
+        return refuse(text, "leave out `--p99`, or give `--goal rate`");
     }
     request.objectives.check()
 }
@@ -254,8 +242,6 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
         };
         let TuneRun { keys, is_tried, may_end_early, on_new_servers } = run;
         let which = &plans[workload];
-        let keys: Vec<(&str, String)> =
-            keys.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         if on_new_servers && is_new && !runner.is_remote() {
             runner.close()?;
         }
@@ -270,9 +256,9 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
                 if_slow_s: limits.if_slow_s.filter(|_| may_end_early),
                 ..limits
             };
-            runner.attempt(&keys, which, number, limits)?
+            runner.attempt(keys, which, number, limits)?
         } else {
-            Ok(runner.measure(&keys, which, number)?)
+            Ok(runner.measure(keys, which, number)?)
         };
         let outcome = match outcome {
             Ok(figures) => {
@@ -515,7 +501,7 @@ fn compared(
     let windows = runner.windows_of(&places)?;
     let deciding = deciding(options.goal != TuneGoal::Rate);
     let seeded = Resampling::seeded(options.seed);
-    let found = analyze(&pairs(&part, &windows, &[]), deciding, options.margin_ratio, seeded);
+    let found = analyze(&pairs(&part, &windows, &[]), deciding, options.margin_ratio, &[], seeded);
     Ok(found.map(|answer| {
         let answer = explained(answer, &part);
         // The explanation concerns the deciding figure, which is not the CPU time.

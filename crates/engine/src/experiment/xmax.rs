@@ -4,13 +4,13 @@
 use super::points::WhichPlan;
 use super::request::{Resolve, document, refuse_think_time};
 use super::runner::ExperimentRunner;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, answer, confirmation, without_success};
 use dyno_analyze::search::clients::{ClientsSearch, ClientsSettings, ClientsStep};
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    Answer, CLIENTS, ClientsResult, Confirmation, Experiment, Figures, RATE, Verb,
+    Answer, CLIENTS, ClientsResult, Confirmation, Experiment, Figures, Keys, RATE, Verb,
 };
 use dyno_record::model::CaveatKind;
 use dyno_record::statement;
@@ -36,16 +36,17 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     let task = resolve(None, settings, (None, None))?;
     if task.plan.schedule != (Schedule::Closed {}) {
         let text = "the plan offers a rate, but the search for the highest one needs a closed loop";
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
+        return refuse(
+            text,
+            "use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`",
+        );
     }
     refuse_think_time(&task.plan)?;
     if settings.iter().any(|(key, _)| key == CLIENTS) {
         let text = format!(
             "`--set {CLIENTS}` cannot be given here: the search varies the number of clients"
         );
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("limit it with `--max-clients`, or give numbers to `dyno sweep`"));
+        return refuse(text, "limit it with `--max-clients`, or give numbers to `dyno sweep`");
     }
     let question =
         format!("How many operations of `{}` per second can the server sustain?", task.plan.name);
@@ -58,25 +59,19 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
 /// Searches, confirms, and computes the answer.
 pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     let repeats = runner.own(|options| &options.repeat)?;
-    let defaults = ClientsSettings::default();
-    let mut search = ClientsSearch::new(ClientsSettings {
-        start_clients: runner.least_clients()?,
-        max_clients: runner.own(|options| &options.max_clients)?,
-        repeats,
-        // The default limit applies to the search; requested repetitions come on top.
-        max_measurements: defaults.max_measurements + repeats,
-        ..defaults
-    });
+    let max_clients = runner.own(|options| &options.max_clients)?;
+    let settings = ClientsSettings::for_search(runner.least_clients()?, max_clients, repeats);
+    let mut search = ClientsSearch::new(settings);
     let mut number = 0;
     let result = loop {
         match search.step() {
             ClientsStep::Done(result) => break result,
             ClientsStep::Measure { clients } => {
-                let settings = [(CLIENTS, clients.to_string())];
+                let settings = with_clients(clients);
                 // Too many clients end the search, but a first run without successes is an error.
                 let figures = match number {
-                    0 => Some(runner.measure(&settings, &WhichPlan::Only, number)?),
-                    _ => runner.probe(&settings, number)?,
+                    0 => Some(runner.measure(settings, &WhichPlan::Only, number)?),
+                    _ => runner.probe(settings, number)?,
                 };
                 search.record(figures.map_or(0.0, |figures| figures.rate_per_s.value));
                 number += 1;
@@ -103,9 +98,13 @@ pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+fn with_clients(clients: u32) -> Keys {
+    Keys::from([(CLIENTS.to_owned(), clients.to_string())])
+}
+
 /// The closed-loop runs with this many clients: directory and figures.
 fn best_runs(runner: &ExperimentRunner<'_>, clients: u32) -> Vec<(String, Figures)> {
-    let settings = [(CLIENTS.to_owned(), clients.to_string())].into();
+    let settings = with_clients(clients);
     runner
         .document
         .points
@@ -163,13 +162,10 @@ fn confirm(
         let offered = (result.rate_per_s * ratio).max(1.0).floor();
         // Twice the clients, so that the number of connections does not hold back a server that
         // keeps up.
-        let clients = result.clients.saturating_mul(2).max(2);
-        let settings = [
-            (CLIENTS, clients.to_string()),
-            ("schedule.kind", "constant".to_owned()),
-            (RATE, offered.to_string()),
-        ];
-        confirmations.push(match runner.probe(&settings, first + step)? {
+        let mut settings = with_clients(result.clients.saturating_mul(2).max(2));
+        settings.insert("schedule.kind".to_owned(), "constant".to_owned());
+        settings.insert(RATE.to_owned(), offered.to_string());
+        confirmations.push(match runner.probe(settings, first + step)? {
             Some(figures) => confirmation(ratio, offered, &figures),
             None => without_success(ratio, offered),
         });

@@ -13,6 +13,7 @@ use crate::cancel::Cancel;
 use crate::deployment::server::ServerUnderTest;
 use crate::deployment::{DeploymentUnderTest, WatchedServer};
 use dyno_load::clock::Clock;
+use dyno_load::connect::Connector;
 use dyno_load::job::OnEnded;
 use dyno_observe::consumption::{
     ConsumptionCounters, ConsumptionSubject, CountersAt, Known, ServerCounters, consumption,
@@ -62,7 +63,7 @@ struct Reader {
 }
 
 impl ConsumptionMeter {
-    /// Opens its connections now, so that the first reading does not wait for them.
+    /// Starts the thread, which waits for the starts of the phases.
     pub(super) fn new(
         deployment: &DeploymentUnderTest,
         data_folders: &[PathBuf],
@@ -74,14 +75,9 @@ impl ConsumptionMeter {
             true => deployment.data_servers(),
             false => Vec::new(),
         };
-        let mut reader = Reader {
-            counters: ConsumptionCounters::new(Path::new("/"), subject),
-            not_asked: (!asks).then(|| NOT_ASKED.to_owned()),
-            servers: servers.into_iter().map(|one| Asker::new(one.connector)).collect(),
-            clock,
-            readings: Vec::new(),
-        };
-        drop(ask(&mut reader.servers, reader.not_asked.as_deref()));
+        let servers = servers.into_iter().map(|one| one.connector);
+        let not_asked = (!asks).then(|| NOT_ASKED.to_owned());
+        let mut reader = Reader::new(subject, servers, not_asked, clock);
         let over = Arc::<Over>::default();
         let (starts, planned) = mpsc::channel();
         let until = Arc::clone(&over);
@@ -167,6 +163,19 @@ fn ask(servers: &mut [Asker], not_asked: Option<&str>) -> Vec<Known<ServerCounte
 }
 
 impl Reader {
+    /// Opens its connections now, so that the first reading does not wait for them.
+    fn new(
+        subject: ConsumptionSubject,
+        servers: impl Iterator<Item = Connector>,
+        not_asked: Option<String>,
+        clock: Clock,
+    ) -> Self {
+        let counters = ConsumptionCounters::new(Path::new("/"), subject);
+        let mut servers: Vec<Asker> = servers.map(Asker::new).collect();
+        drop(ask(&mut servers, not_asked.as_deref()));
+        Reader { counters, servers, not_asked, clock, readings: Vec::new() }
+    }
+
     /// Reads at the start of each phase and at the end.
     fn follow(&mut self, planned: &Receiver<Starts>, over: &Over) {
         // Without phases there is nothing to read.

@@ -1,6 +1,6 @@
 //! The folder of a run: its name, and its removal if nothing was recorded.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use crate::folder::{ClaimedFolder, unusable};
 use dyno_record::sums;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use std::path::Path;
 const RUNS: &str = "runs";
 
 /// Files and folders of a run.
-const CONTENT: [&str; 17] = [
+pub(crate) const CONTENT: [&str; 17] = [
     sums::FILE,
     "run.json",
     "plan.toml",
@@ -38,8 +38,7 @@ impl RunDirectory {
     /// Creates the requested folder, or a new one below `runs`, and claims it.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] if it holds a run, [`Kind::Environment`] if it cannot be created, written
-    /// or locked.
+    /// It holds a run, or cannot be created, written or locked.
     pub fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         ClaimedFolder::create(asked, RUNS, name, now, check_holds_no_run).map(RunDirectory)
     }
@@ -71,7 +70,7 @@ fn check_holds_no_run(path: &Path) -> Result<(), Error> {
         None => Ok(()),
         Some(found) => {
             let message = format!("`{}` already holds a run: found `{found}`", path.display());
-            Err(Error::new(Kind::BadInput, message).with_hint("choose another folder with `--out`"))
+            refuse(message, "choose another folder with `--out`")
         }
     }
 }
@@ -86,7 +85,7 @@ mod tests {
         std::fs::write(folder.path().join("run.json"), "{}").expect("it can be written");
         let failure = RunDirectory::create(Some(folder.path()), "n", Timestamp::now())
             .expect_err("it holds a run");
-        assert_eq!(failure.kind, Kind::BadInput);
+        assert_eq!(failure.kind, crate::Kind::BadInput);
         assert!(folder.path().join("run.json").exists());
     }
 }

@@ -13,6 +13,7 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
         name: plan.name.clone(),
         started_at: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
         plan: dyno_plan::file::recorded(plan),
+        operations: plan.counted_operations(),
         environment,
         ..RunDocument::default()
     }

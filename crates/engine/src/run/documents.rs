@@ -3,7 +3,7 @@
 use super::{SET_UP_LIMIT, Session};
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use crate::run::collection::{self, Decision};
 use crate::run::consumption;
 use crate::run::observation;
@@ -13,7 +13,8 @@ use dyno_load::prepare::{self, CollectionState};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
 use dyno_record::model::{
-    Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, SecondaryIndexes,
+    Caveat, CaveatKind, CollectionRecord, Effect, PhaseEdge, PhaseKind, PhaseRecord,
+    SecondaryIndexes,
 };
 use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
@@ -42,11 +43,15 @@ impl Session<'_> {
         self.keeps.clear();
         let mut count = 0;
         for (number, control) in controls.iter_mut().enumerate() {
-            let Some(load) = self.plan_load(control)? else {
+            let is_own = self.plan.is_own();
+            let load = if is_own { self.plan_own_load(control)? } else { self.plan_load(control)? };
+            let Some(load) = load else {
                 continue;
             };
             refuse_writes(control, "load documents into")?;
-            prepare::create_collection(control, &self.plan.data)?;
+            if !is_own {
+                prepare::create_collection(control, &self.plan.data)?;
+            }
             let concerns = deployment.servers[number].concerns();
             let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
             count += load.count;
@@ -66,6 +71,9 @@ impl Session<'_> {
         deployment: &DeploymentUnderTest,
         controls: &mut [Control],
     ) -> Result<(), Error> {
+        if self.plan.is_own() {
+            return self.create_own_indexes_after_load(deployment, controls);
+        }
         let data = &self.plan.data;
         if data.indexes.is_empty() {
             return Ok(());
@@ -91,7 +99,7 @@ impl Session<'_> {
             }
         }
         self.document.secondary_indexes =
-            Some(SecondaryIndexes { keys: data.indexes.clone(), build_s });
+            Some(SecondaryIndexes { keys: data.indexes.clone(), build_s, each: Vec::new() });
         self.context.cancel.check()
     }
 
@@ -137,7 +145,9 @@ impl Session<'_> {
             Extent::Whole | Extent::BlindMix => PhaseKind::Measure,
             Extent::Load | Extent::BlindLoad => PhaseKind::Load,
         };
-        if !self.plan.observe.server || self.context.cancel.requested() {
+        // The record has statistics of a single collection.
+        let is_read = self.plan.observe.server && !self.plan.is_own();
+        if !is_read || self.context.cancel.requested() {
             return;
         }
         let is_one = controls.len() == 1;
@@ -166,6 +176,9 @@ impl Session<'_> {
         number: usize,
         control: &mut Control,
     ) -> Result<(), Error> {
+        if self.plan.is_own() {
+            return self.check_own_collections(number, control);
+        }
         let state = match self.options.extent {
             Extent::Whole | Extent::Load => prepare::collection_state(control, self.plan)?,
             Extent::BlindLoad | Extent::BlindMix => {
@@ -206,7 +219,8 @@ impl Session<'_> {
     }
 
     /// Reads sizes after the run, and checks the number of written documents. Reconnects after a
-    /// lost connection or a step-down, trying for up to `patience`.
+    /// lost connection or a step-down, trying for up to `patience`; none after a failed run, whose
+    /// server may be gone.
     pub(super) fn look_back(
         &mut self,
         number: usize,
@@ -214,10 +228,16 @@ impl Session<'_> {
         server: &ServerUnderTest,
         patience: Duration,
     ) {
+        if self.plan.is_own() {
+            // The plan's checks look at own collections; acknowledged changes do not give their numbers.
+            return;
+        }
         let limit = if self.context.cancel.requested() {
             // The end was already requested: only this check is left, with its own limit.
             control.set_cancel_check(CancelCheck::new(|| false));
             LOOK_BACK_LIMIT_INTERRUPTED
+        } else if patience.is_zero() {
+            RECONNECT_LIMIT
         } else {
             LOOK_BACK_LIMIT
         };
@@ -312,10 +332,13 @@ impl Session<'_> {
         let mut changes = Changes::default();
         let phases = self.phases_of(number).iter();
         for phase in phases.filter(|phase| phase.name != PhaseKind::Load) {
-            let count =
-                |name: &str| phase.operations.get(name).map_or(0, |operation| operation.count);
-            changes.inserted += count("insert");
-            changes.deleted += count("delete");
+            for (name, record) in self.document.commands(phase) {
+                match self.document.operations.find(name).map(|one| one.effect) {
+                    Some(Effect::Insert) => changes.inserted += record.count,
+                    Some(Effect::Delete) => changes.deleted += record.count,
+                    _ => {}
+                }
+            }
             let unclear = ["timeout", "disconnected", "protocol", "cancelled", "driver"];
             changes.unclear +=
                 unclear.iter().filter_map(|kind| phase.errors.get(*kind)).sum::<u64>();
@@ -342,9 +365,10 @@ pub(super) fn refuse_writes(control: &Control, intent: &str) -> Result<(), Error
         "cannot {intent} `{}`: it is a secondary, which accepts no writes",
         control.endpoint()
     );
-    Err(Error::new(Kind::BadInput, text).with_hint(
+    refuse(
+        text,
         "connect without `directConnection=true`, or load through the primary and read from this member with a workload such as `c`",
-    ))
+    )
 }
 
 /// A caveat if the number of documents does not match the acknowledged operations.

@@ -1,7 +1,7 @@
 //! Utilization of remote server machines, from reported metrics.
 
 use super::{Session, exporters};
-use dyno_observe::reported_use::{PhaseTime, UnknownDisk, Watched};
+use dyno_observe::reported_use::{PartialCpu, PhaseTime, UnknownDisk, Watched};
 use dyno_plan::model::ExporterPlan;
 use dyno_record::metrics::{self, MetricTable};
 use dyno_record::model::{
@@ -42,7 +42,7 @@ impl Session<'_> {
         let watched = Watched { sources, tables: &tables };
         let is_sharded = self.document.server.topology.as_deref() == Some(SHARDED);
         let mut found = Vec::new();
-        let mut unknown = Vec::new();
+        let (mut unknown, mut partial) = (Vec::new(), None);
         for phase in self.recorder.phases() {
             let time = PhaseTime {
                 phase: phase.name,
@@ -52,6 +52,9 @@ impl Session<'_> {
             let is_known = |kind| is_known(phase.name, kind);
             if !is_sharded && !is_known(ResourceKind::ServerCpu) {
                 found.extend(watched.server_cpu(time));
+                if phase.name == PhaseKind::Measure {
+                    partial = watched.partial_server_cpu(time);
+                }
             }
             let machines = watched.machines(time);
             let is_needed = |one: &ResourceUse| match one.resource {
@@ -67,6 +70,7 @@ impl Session<'_> {
         self.document.resources.extend(found);
         self.caveats.extend(unmatched);
         self.caveats.extend(unknown.iter().map(unknown_disk));
+        self.caveats.extend(partial.as_ref().map(partial_cpu));
     }
 }
 
@@ -94,6 +98,18 @@ fn unmatched<'a>(
         );
         Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
     })
+}
+
+/// A caveat that the CPU time of all servers together is unknown, with the part that is known.
+fn partial_cpu(partial: &PartialCpu) -> Caveat {
+    let missing: Vec<&str> = partial.missing.iter().map(String::as_str).collect();
+    let statement = statement!(
+        "server-cpu-partly-known",
+        missing = missing,
+        observed = partial.observed,
+        cpus = Number::new(partial.cpus, Unit::Plain)
+    );
+    Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
 }
 
 /// A caveat that the busiest disk replaces the unknown data disk, with all disks.

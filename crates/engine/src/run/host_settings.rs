@@ -4,7 +4,7 @@
 //! `dyno doctor --revert` can restore them if this program was killed.
 
 use crate::context::Context;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, refuse};
 use crate::observer::SharedObserver;
 use crate::undo::changes::Changes;
 use crate::undo::journal;
@@ -290,16 +290,15 @@ fn steered_card(plan: &Plan) -> Result<Option<String>, Error> {
     }
     if plan.server.kind == ServerKind::Uri {
         let text = "`auto` needs a server that `dyno` starts, but this one is already running";
-        return Err(
-            Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
-        );
+        return refuse(text, "name the card, such as `--receive-packet-steering eth0`");
     }
     let address = plan.server.listen_address();
     let own = interface_of(address).ok_or_else(|| {
         let text = format!(
             "no network card of this machine has the listen address `{address}` of the servers"
         );
-        Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
+        Error::new(Kind::BadInput, text)
+            .with_hint("name the card, such as `--receive-packet-steering eth0`")
     })?;
     Ok(Some(match cpus {
         Some(cpus) => format!("{own}={cpus}"),

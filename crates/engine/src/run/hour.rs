@@ -36,7 +36,7 @@ impl Chance {
 
 /// A second of two operations at 10,000/s, with a tail.
 fn window(second: u64, chance: &mut Chance) -> IntervalRecord {
-    let operation = |name, chance: &mut Chance| {
+    let operation = |name: &str, chance: &mut Chance| {
         let (mut response, mut service) = (latency_histogram(), latency_histogram());
         for _ in 0..5_000 {
             let tail = 1 + chance.next(1_000) / 990 * 40;
@@ -47,7 +47,7 @@ fn window(second: u64, chance: &mut Chance) -> IntervalRecord {
         let mut start_delay = latency_histogram();
         start_delay.record_n(20_000, 5_000).expect("it is in range");
         OperationInterval {
-            name,
+            name: name.into(),
             response,
             service,
             start_delay,

@@ -4,9 +4,9 @@
 
 use crate::error::{Error, Kind};
 use dyno_record::interval::{IntervalRecord, OperationInterval};
-use dyno_record::model::PhaseKind;
+use dyno_record::model::{Operations, PhaseKind};
 use dyno_record::quantity::Quantity;
-use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
+use dyno_record::responses::WindowResponses;
 
 /// Fewest operations for judging a window.
 const FEWEST_OPERATIONS: u64 = 20;
@@ -67,6 +67,7 @@ pub struct WindowLimits {
 #[derive(Debug)]
 pub(crate) struct LimitCheck {
     limits: WindowLimits,
+    operations: Operations,
     /// Processes of the servers started here, with their memory limits.
     servers: Vec<(u32, u64)>,
     /// Reads the available share of the machine's memory.
@@ -83,14 +84,15 @@ impl LongerLimit {
 }
 
 impl WindowLimits {
-    /// Starts to check the windows of a run and the memory of its servers, which are these local
-    /// processes.
-    pub(crate) fn watch(self, servers: &[u32]) -> LimitCheck {
+    /// Starts to check the windows of a run with these operations, and the memory of its servers, which are
+    /// these local processes.
+    pub(crate) fn watch(self, operations: Operations, servers: &[u32]) -> LimitCheck {
         let known = servers
             .iter()
             .filter_map(|pid| Some((*pid, dyno_observe::doctor::processes::memory_of(*pid)?)));
         LimitCheck {
             limits: self,
+            operations,
             servers: known.collect(),
             available_memory_ratio: dyno_observe::environment::available_memory_ratio,
             stall: Stall::default(),
@@ -156,7 +158,7 @@ impl LimitCheck {
         let reason = failures(window, self.limits.failed_ratio)
             .or_else(|| self.memory())
             .or_else(|| self.server_memory())
-            .or_else(|| longer(window, &self.limits.longer).filter(|_| stalls_count))
+            .or_else(|| self.longer(window).filter(|_| stalls_count))
             .or_else(|| self.stall(window).filter(|_| stalls_count));
         if is_warm {
             let seconds = window.duration_ns as f64 / 1e9;
@@ -182,6 +184,33 @@ impl LimitCheck {
                 Quantity::per_second(rate_per_s),
                 Quantity::per_second(usual_per_s)
             )
+        })
+    }
+
+    /// Number of operations in a window that took longer than this, and of all operations. A read and
+    /// the write that follows it count as two, without a third one for both, as in the percentiles of a
+    /// run.
+    fn beyond(&self, window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
+        let (mut longer, mut all) = (0.0, 0.0);
+        let counted = |one: &&OperationInterval| !self.operations.has_parts(&one.name);
+        for operation in window.operations.iter().filter(counted) {
+            let count = operation.response.len() as f64;
+            all += count;
+            longer += count * (1.0 - operation.response.quantile_below(limit_ns));
+        }
+        (longer, all)
+    }
+
+    fn longer(&self, window: &IntervalRecord) -> Option<String> {
+        self.limits.longer.iter().find_map(|limit| {
+            let (longer, all) = self.beyond(window, limit.response_ns);
+            limit.is_broken_by(longer, all).then(|| {
+                format!(
+                    "{} of the operations in one second took longer than {}",
+                    Quantity::ratio(longer / all),
+                    Quantity::microseconds(limit.response_ns as f64 / 1e3)
+                )
+            })
         })
     }
 
@@ -243,33 +272,6 @@ fn failures(window: &IntervalRecord, most_ratio: f64) -> Option<String> {
         .then(|| format!("{} of the operations in one second failed", Quantity::ratio(ratio)))
 }
 
-/// Number of operations in a window that took longer than this, and of all operations. A read and
-/// the write that follows it count as two, without a third one for both, as in the percentiles of a
-/// run.
-fn beyond(window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
-    let (mut longer, mut all) = (0.0, 0.0);
-    let counted = |one: &&OperationInterval| one.name != READ_MODIFY_WRITE;
-    for operation in window.operations.iter().filter(counted) {
-        let count = operation.response.len() as f64;
-        all += count;
-        longer += count * (1.0 - operation.response.quantile_below(limit_ns));
-    }
-    (longer, all)
-}
-
-fn longer(window: &IntervalRecord, limits: &[LongerLimit]) -> Option<String> {
-    limits.iter().find_map(|limit| {
-        let (longer, all) = beyond(window, limit.response_ns);
-        limit.is_broken_by(longer, all).then(|| {
-            format!(
-                "{} of the operations in one second took longer than {}",
-                Quantity::ratio(longer / all),
-                Quantity::microseconds(limit.response_ns as f64 / 1e3)
-            )
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,7 +296,7 @@ mod tests {
         }
         let succeeded = response.len();
         let operation = OperationInterval {
-            name: "read",
+            name: "read".into(),
             service: response.clone(),
             start_delay: latency_histogram(),
             response,
@@ -320,7 +322,7 @@ mod tests {
     }
 
     fn fault(windows: &[IntervalRecord]) -> Option<String> {
-        let mut check = limits().watch(&[]);
+        let mut check = limits().watch(Operations::default(), &[]);
         let faults = windows.iter().map(|window| check.fault(window));
         faults.map(|fault| fault.map(|fault| fault.reason())).last().flatten()
     }
@@ -341,7 +343,7 @@ mod tests {
     fn each_time_limit_has_its_own_share() {
         let mut limits = limits();
         limits.longer.push(LongerLimit { response_ns: 2_000_000, longer_ratio: 0.5 });
-        let mut check = limits.watch(&[]);
+        let mut check = limits.watch(Operations::default(), &[]);
         let mut fault = |times_ms: &[(u64, u64)]| {
             let fault = check.fault(&window(PhaseKind::Measure, times_ms, 0));
             fault.map(|fault| fault.reason())
@@ -364,7 +366,7 @@ mod tests {
         // With 1 client of 32 the rate is a fraction of the usual one.
         let few = WindowLimits { client_ratio: 1.0 / 32.0, ..limits() };
         let has_stalled = |operations| {
-            let mut check = few.clone().watch(&[]);
+            let mut check = few.clone().watch(Operations::default(), &[]);
             let window = || window(PhaseKind::Measure, &[(1, operations)], 0);
             check.fault(&window());
             check.fault(&window()).is_some()
@@ -390,9 +392,9 @@ mod tests {
         assert!(!is_usual(&[recorded(900, 100)]));
         let slow = || window(PhaseKind::Measure, &[(1, 10), (6, 40)], 0);
         let stalling = WindowLimits { may_stall: true, ..limits() };
-        let mut check = stalling.watch(&[]);
+        let mut check = stalling.watch(Operations::default(), &[]);
         assert!((0..3).all(|_| check.fault(&slow()).is_none()));
-        assert!(limits().watch(&[]).fault(&slow()).is_some());
+        assert!(limits().watch(Operations::default(), &[]).fault(&slow()).is_some());
         // Failures still count.
         let failed = window(PhaseKind::Measure, &[(1, 900)], 100);
         assert!(check.fault(&failed).is_some());
@@ -403,7 +405,7 @@ mod tests {
         let usual = window(PhaseKind::Warmup, &[(1, 1_000)], 0);
         let fault = |is_local, available: fn() -> Option<f64>| {
             let limits = WindowLimits { is_local, ..limits() };
-            let mut check = limits.watch(&[]);
+            let mut check = limits.watch(Operations::default(), &[]);
             check.available_memory_ratio = available;
             check.fault(&usual).map(|fault| fault.reason())
         };
@@ -417,7 +419,7 @@ mod tests {
     #[test]
     fn server_memory_above_its_limit_ends_the_run() {
         let own = std::process::id();
-        let mut check = limits().watch(&[own]);
+        let mut check = limits().watch(Operations::default(), &[own]);
         let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
         assert!(check.fault(&usual).is_none());
         let [(_, memory)] = check.servers.as_mut_slice() else {
@@ -439,7 +441,7 @@ mod tests {
     #[test]
     fn half_the_usual_rate_in_half_a_run_ends_it_without_harm() {
         let end = |limits: WindowLimits, rates: [u64; 10]| {
-            let mut check = limits.watch(&[]);
+            let mut check = limits.watch(Operations::default(), &[]);
             (1..).zip(rates).find_map(|(number, rate)| {
                 let fault = check.fault(&window(PhaseKind::Measure, &[(1, rate)], 0));
                 assert!(fault.is_none());

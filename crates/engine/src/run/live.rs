@@ -4,7 +4,7 @@
 //! The run directory is locked during the run, so that files left by a killed process are
 //! recognized as old.
 
-use crate::files::{is_same, replace_file};
+use crate::files::{FOR_ALL, is_same, replace_file};
 use crate::observer::{Expectation, Level, Notice, Observer};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
@@ -53,8 +53,8 @@ pub struct LiveState {
     pub done: u64,
     /// Operations of this phase that failed.
     pub failed: u64,
-    /// Of the last ten windows.
-    pub rate_per_s: f64,
+    /// Of the last ten windows; absent before the first window of a phase.
+    pub rate_per_s: Option<f64>,
     /// Median response time of the last ten windows.
     pub response_p50_us: Option<f64>,
     /// 99th percentile of the response time of the last ten windows.
@@ -174,7 +174,7 @@ impl<'a> Live<'a> {
         let Ok(text) = serde_json::to_vec(&self.state) else {
             return;
         };
-        let _ = replace_file(&self.path, &text);
+        let _ = replace_file(&self.path, &text, FOR_ALL);
     }
 }
 
@@ -195,6 +195,8 @@ impl Observer for Live<'_> {
         state.planned_s = expected.duration.map(|duration| duration.as_secs_f64());
         state.planned_operations = expected.operations;
         (state.elapsed_s, state.done, state.failed) = (0.0, 0, 0);
+        (state.rate_per_s, state.response_p50_us, state.response_p99_us) = (None, None, None);
+        state.timeline_per_s.clear();
         self.recent.clear();
         self.timeline = RateHistory::default();
         self.lookouts = Lookout::all();
@@ -230,7 +232,7 @@ impl Observer for Live<'_> {
         state.elapsed_s += duration_s;
         state.done += done;
         state.failed += interval.counts.failed;
-        state.rate_per_s = if recent_s > 0.0 { recent_done as f64 / recent_s } else { 0.0 };
+        state.rate_per_s = (recent_s > 0.0).then(|| recent_done as f64 / recent_s);
         state.response_p50_us = percentile(0.5);
         state.response_p99_us = percentile(0.99);
         state.timeline_per_s = self.timeline.per_s();
@@ -324,7 +326,7 @@ fn make_entry(state_dir: &Path, directory: &Path) -> Option<PathBuf> {
     std::fs::create_dir_all(&folder).ok()?;
     let path = folder.join(std::process::id().to_string());
     // The file is replaced, so that a link in the folder cannot redirect the write.
-    replace_file(&path, directory.as_os_str().as_encoded_bytes()).ok()?;
+    replace_file(&path, directory.as_os_str().as_encoded_bytes(), FOR_ALL).ok()?;
     Some(path)
 }
 
@@ -382,7 +384,8 @@ pub fn is_locked_by(directory: &Path, process: u32) -> bool {
     })
 }
 
-fn is_locked(directory: &Path) -> bool {
+/// Whether a process is at work in the folder of a run or an experiment.
+pub fn is_locked(directory: &Path) -> bool {
     let file = File::open(directory);
     file.is_ok_and(|file| file.try_lock_shared().is_err())
 }
@@ -425,8 +428,16 @@ mod tests {
         let seen = running(state_dir.path());
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].done, seen[0].failed, seen[0].elapsed_s), (1_500, 20, 20.0));
-        assert_eq!(seen[0].rate_per_s, 50.0);
+        assert_eq!(seen[0].rate_per_s, Some(50.0));
         assert_eq!(seen[0].timeline_per_s.len(), 20);
+        live.phase_started(&Expectation {
+            kind: PhaseKind::Measure,
+            duration: None,
+            operations: None,
+        });
+        let next = read(run.path()).expect("it is running");
+        let figures = (next.rate_per_s, next.response_p50_us, next.timeline_per_s.len());
+        assert_eq!(figures, (None, None, 0), "of the phase before");
         assert!(is_locked_by(run.path(), std::process::id()));
         drop((live, claimed));
         assert!(!is_locked_by(run.path(), std::process::id()));

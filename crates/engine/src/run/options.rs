@@ -1,8 +1,11 @@
 //! Options and result of a run.
 
+use crate::cancel::Cancel;
+use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::load_source::LoadSource;
+use crate::observer::SharedObserver;
 use crate::run::guard::Guard;
 use crate::run::limits::WindowLimits;
 use dyno_load::job::RetryRule;
@@ -24,8 +27,9 @@ pub enum Extent {
     BlindMix,
 }
 
-/// Options of a run that are not in its plan.
-#[derive(Default)]
+/// Options of a run, or of all runs of an experiment, that are not in their plans. Index builds and
+/// messages use only the environment, the embedded server and the folder.
+#[derive(Clone, Default)]
 pub struct RunOptions<'a> {
     pub environment: Environment,
     pub extent: Extent,
@@ -39,7 +43,8 @@ pub struct RunOptions<'a> {
     pub retry: RetryRule,
     /// End the load phase with the first insert that finally fails.
     pub abort_load: bool,
-    /// The run directory. Default: a new one below `runs`.
+    /// The run directory, or the folder of the experiment. Default: a new one below `runs` or
+    /// `experiments`.
     pub out: Option<PathBuf>,
     /// Path of the embedded server, if it was given.
     pub embedded_server: Option<PathBuf>,
@@ -53,6 +58,17 @@ pub struct RunOptions<'a> {
     pub check: Option<CheckRun<'a>>,
     /// Source of the load, if not this process.
     pub source: Option<&'a dyn LoadSource>,
+}
+
+impl RunOptions<'_> {
+    /// Context of the work.
+    pub fn context<'a>(
+        &'a self,
+        observer: &'a dyn SharedObserver,
+        cancel: &'a Cancel,
+    ) -> Context<'a> {
+        Context { environment: &self.environment, cancel, observer, source: self.source }
+    }
 }
 
 /// Refuses a run by the facts about its servers and machine.

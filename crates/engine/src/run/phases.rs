@@ -16,7 +16,7 @@ use crate::run::options::Extent;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
 use dyno_load::job::RetryRule;
-use dyno_load::job::{Job, OnEnded, OnPlanned, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::job::{Job, OnPlanned, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::standstill::StandstillWatch;
 use dyno_load::workload::Workload;
 use dyno_load::{LoadError, Window};
@@ -146,16 +146,16 @@ impl Session<'_> {
                 ConsumptionMeter::new(deployment, &data_folders, plan.observe.server, clock)
             });
         let starts = meter.as_ref().map(ConsumptionMeter::starts);
-        let calls = Calls {
-            on_planned: self.on_planned(Arc::clone(&watchers), starts, deployment),
-            on_ended: meter.as_ref().map(ConsumptionMeter::on_ended),
-        };
         let threads = (plan.client.threads.min(part.clients).max(1)) as usize;
         let job = match self.context.source {
             Some(_) => None,
             None => {
                 let servers = &deployment.servers;
-                Some(self.job(part, targets, servers, Arc::clone(&stop), calls)?)
+                Some(Job {
+                    on_planned: Some(self.on_planned(Arc::clone(&watchers), starts, deployment)),
+                    on_ended: meter.as_ref().map(ConsumptionMeter::on_ended),
+                    ..self.job(part, targets, servers, Arc::clone(&stop))?
+                })
             }
         };
         let guard = self.options.guard.as_ref().map(|guard| {
@@ -178,7 +178,7 @@ impl Session<'_> {
             placement: self.placement.as_ref().filter(|_| is_whole),
             threads,
             guard,
-            limits: limits.map(|limits| limits.watch(&processes)),
+            limits: limits.map(|limits| limits.watch(self.plan.counted_operations(), &processes)),
             sampler: UsageSampler::new(Path::new("/"), &servers, sampled),
             deployment: &mut *deployment,
             clock,
@@ -344,6 +344,10 @@ impl Session<'_> {
     fn keep_traces(&mut self, watched: Vec<Watched>) {
         for Watched { record, fault } in watched {
             if let Some(fault) = fault {
+                let (name, directory) = (&record.name, &record.directory);
+                self.context.warning(format!(
+                    "trace `{name}` failed: {fault}; see `{directory}` in the folder of the run"
+                ));
                 let statement = statement!(
                     "trace-failed",
                     trace = &record.name,
@@ -391,7 +395,6 @@ impl Session<'_> {
         targets: &[LoadTarget],
         servers: &[ServerUnderTest],
         stop: Arc<AtomicBool>,
-        calls: Calls,
     ) -> Result<Job, Error> {
         let mut pairs = Vec::new();
         for (number, workload) in targets {
@@ -413,8 +416,6 @@ impl Session<'_> {
             clock: self.clock,
             stop,
             usage: Some(usage),
-            on_planned: Some(calls.on_planned),
-            on_ended: calls.on_ended,
             ..Job::from_plan(self.plan, pairs)
         })
     }
@@ -427,12 +428,6 @@ struct JobPart {
     clients: u32,
     retry: RetryRule,
     abort_on_failure: bool,
-}
-
-/// Callbacks for the starts of the phases and the end of the last one.
-struct Calls {
-    on_planned: OnPlanned,
-    on_ended: Option<OnEnded>,
 }
 
 /// Number and workload of a server in a phase.

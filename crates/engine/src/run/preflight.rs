@@ -8,7 +8,7 @@ use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
 use crate::deployment::storage;
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, refuse};
 use crate::observer::{Observer, Shared};
 use crate::run::directory::RunDirectory;
 use crate::run::options::RunOptions;
@@ -28,11 +28,15 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     secrets(plan)?;
     if context.source.is_some() && plan.server.storage.is_some() {
         let text = "`server.storage` is prepared on this machine, but the servers of a fleet are on others";
-        return Err(Error::new(Kind::BadInput, text).with_hint(
+        return refuse(
+            text,
             "prepare a file system on each host, and set its folder in `server.data_dir`",
-        ));
+        );
     }
     trace::check(&plan.traces, context.environment.path.as_deref())?;
+    if task.remote.is_some() {
+        trace::check_servers(&plan.traces)?;
+    }
     observation::check(plan)?;
     trace::io::check(plan, task.remote.is_some())?;
     if context.source.is_none() {
@@ -52,7 +56,7 @@ pub fn secrets(plan: &Plan) -> Result<(), Error> {
         return Ok(());
     }
     let text = "a secret of a watching command or of an exporter was not recorded: the plan has `***` instead";
-    Err(Error::new(Kind::BadInput, text).with_hint("add it to the plan again"))
+    refuse(text, "add it to the plan again")
 }
 
 /// Refuses servers that could not be started or reached. The source checks the servers of a fleet,
@@ -90,12 +94,7 @@ pub fn check_run(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let observer = Shared::new(observer);
-    let context = Context {
-        environment: &options.environment,
-        cancel,
-        observer: &observer,
-        source: options.source,
-    };
+    let context = options.context(&observer, cancel);
     machine(task, context)?;
     if let Some(out) = &options.out {
         RunDirectory::check(out)?;

@@ -9,7 +9,6 @@ use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::writer::RunWriter;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The sink of the engine's windows.
@@ -18,8 +17,7 @@ pub(crate) struct Recorder<'a> {
     observer: Box<dyn Observer + 'a>,
     phases: Vec<PhaseRecord>,
     current: Option<Current>,
-    /// Operations by phase.
-    totals: BTreeMap<PhaseKind, Totals>,
+    /// Number of recorded windows.
     windows: u64,
     joint: Joint,
 }
@@ -87,7 +85,6 @@ impl<'a> Recorder<'a> {
             observer,
             phases: Vec::new(),
             current: None,
-            totals: BTreeMap::new(),
             windows: 0,
             joint: Joint { windows_per_row, windows: 0, row: None, index: 0 },
         }
@@ -142,9 +139,6 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         current.accumulator.add(interval)?;
-        let totals = self.totals.entry(interval.phase).or_default();
-        totals.succeeded += interval.counts.succeeded;
-        totals.failed += interval.counts.failed;
         self.observer.window(interval);
         Ok(())
     }
@@ -198,9 +192,13 @@ impl<'a> Recorder<'a> {
         self.windows == 0
     }
 
-    /// Operations of a phase so far.
+    /// Operations of a phase, once it has ended.
     pub(crate) fn totals(&self, kind: PhaseKind) -> Totals {
-        self.totals.get(&kind).copied().unwrap_or_default()
+        let of_kind = self.phases.iter().filter(|phase| phase.name == kind);
+        of_kind.fold(Totals::default(), |sum, phase| Totals {
+            succeeded: sum.succeeded + phase.succeeded,
+            failed: sum.failed + phase.failed,
+        })
     }
 
     /// Phases that have ended.

@@ -4,7 +4,6 @@ use super::Session;
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::run::instance::InstanceRun;
-use crate::run::options::Totals;
 use crate::run::options::{Extent, Finished};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::reader::Run;
@@ -46,7 +45,13 @@ impl Session<'_> {
         let totals = self.recorder.totals(kind);
         let saved = self.write();
         let failure = match (saved, fault) {
-            (Ok(saved), fault) => return self.finished(saved, totals, interrupted, fault),
+            (Ok(results), fault) => {
+                for instance in self.instances {
+                    instance.finish()?;
+                }
+                self.recorder.finish(&results.run.document)?;
+                return Ok(Finished { results, totals, interrupted, fault });
+            }
             // The fault that ended the run is usually also why it cannot be saved.
             (Err(_), Some(fault)) => fault,
             (Err(failure), None) => failure,
@@ -55,20 +60,6 @@ impl Session<'_> {
         self.context
             .note(format!("the record so far is in `{place}`; show it with `dyno report {place}`"));
         Err(failure)
-    }
-
-    fn finished(
-        self,
-        results: AnalysedRun,
-        totals: Totals,
-        interrupted: bool,
-        fault: Option<Error>,
-    ) -> Result<Finished, Error> {
-        for instance in self.instances {
-            instance.finish()?;
-        }
-        self.recorder.finish(&results.run.document)?;
-        Ok(Finished { results, totals, interrupted, fault })
     }
 
     fn write(&mut self) -> Result<AnalysedRun, Error> {

@@ -6,7 +6,7 @@ mod group;
 pub(crate) mod io;
 mod program;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_servers};
 
 use dyno_load::clock::Clock;
 use dyno_plan::command_words::without_secrets;

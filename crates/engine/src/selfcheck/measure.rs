@@ -13,9 +13,11 @@ use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::workload::{Concerns, Workload};
-use dyno_observe::doctor::Subject;
+use dyno_observe::doctor::{Subject, level_of_other_load};
 use dyno_observe::environment::examine;
+use dyno_observe::process::ProcessTime;
 use dyno_plan::model::Schedule;
+use dyno_plan::operation::READ;
 use dyno_plan::units::Span;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord};
@@ -49,6 +51,7 @@ pub fn measure(
     })?;
     let measured_at = Timestamp::now();
     let before = other_load();
+    let start = ProcessTime::read();
     let responder = ResponderProcess::start(executable)?;
     context.note(format!("closed loop, {clients} connections on one core"));
     let phase = drive(&responder, Schedule::Closed {}, duration, clients, context)?;
@@ -63,7 +66,8 @@ pub fn measure(
         )?);
     }
     drop(responder);
-    let other_load = [before, other_load()].into_iter().flatten();
+    let during = start.zip(ProcessTime::read()).map(|(start, end)| load_during(&start, &end));
+    let other_load = [before, during, other_load()].into_iter().flatten();
     Ok(Selfcheck {
         schema_version: SCHEMA_VERSION,
         dyno_version: VERSION.into(),
@@ -74,6 +78,19 @@ pub fn measure(
         constant_rates,
         other_load: other_load.max_by_key(|verdict| verdict.level),
     })
+}
+
+/// The check for other load over the time of the measurement.
+fn load_during(start: &ProcessTime, end: &ProcessTime) -> Verdict {
+    let used = end.of_others_since(start);
+    Verdict {
+        check: CheckName::OtherLoad,
+        level: level_of_other_load(used / end.cpus.max(1) as f64),
+        found: format!("others used {used:.2} of {} CPUs during the measurement", end.cpus),
+        advised: "an idle machine (below 10 % of the CPUs)".to_owned(),
+        why: "the client lacks the CPU time that others use, at unpredictable times".to_owned(),
+        change: None,
+    }
 }
 
 /// The `dyno doctor` check for other load.
@@ -130,7 +147,7 @@ fn drive(
 }
 
 fn reads(phase: &PhaseRecord) -> Result<&OperationRecord, Error> {
-    match phase.operations.get("read") {
+    match phase.operations.get(READ) {
         Some(read) if read.count > 0 && read.errors == 0 => Ok(read),
         _ => {
             let errors = phase.errors.iter();

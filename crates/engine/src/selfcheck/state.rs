@@ -8,19 +8,24 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "selfcheck.json";
 
-/// Writes a result; `None` if it is doubtful and a better one exists.
-pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<Option<PathBuf>, Error> {
+/// Writes a result.
+///
+/// # Errors
+/// [`Kind::Environment`] if others used the machine during the measurement, or the file cannot be
+/// written.
+pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
+    if let Some(busy) = selfcheck.caveat() {
+        let text = format!("the result is not kept: {}", busy.found);
+        return Err(Error::new(Kind::Environment, text).with_hint(
+            "stop the other programs and repeat, or pass `--no-save` to only print the result",
+        ));
+    }
     std::fs::create_dir_all(folder)
         .or_fault(Kind::Environment, || format!("cannot make the folder `{}`", folder.display()))
         .with_hint("choose another one with `--state-dir`, or pass `--no-save`")?;
     let path = folder.join(FILE);
-    let kept = std::fs::read_to_string(&path).ok();
-    let kept = kept.and_then(|text| usable(&text, &selfcheck.machine).ok());
-    if selfcheck.caveat().is_some() && kept.is_some_and(|kept| kept.caveat().is_none()) {
-        return Ok(None);
-    }
     write_file(&path, &selfcheck.to_json())?;
-    Ok(Some(path))
+    Ok(path)
 }
 
 /// The kept result from this machine in the form for a run, if there is one.
@@ -96,25 +101,24 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_result_does_not_replace_a_better_one() {
+    fn result_of_a_busy_machine_is_not_kept() {
         let folder = tempfile::tempdir().expect("a folder");
-        let doubtful = Selfcheck {
+        let busy = |level| Selfcheck {
             other_load: Some(Verdict {
                 check: CheckName::OtherLoad,
-                level: Level::Fail,
-                found: "others use 50 % of 2 CPUs".into(),
+                level,
+                found: "others used 1.00 of 2 CPUs".into(),
                 advised: "an idle machine".into(),
                 why: String::new(),
                 change: None,
             }),
             ..selfcheck()
         };
-        let mut is_kept = |result: &Selfcheck| {
-            let written = write(folder.path(), result).expect("it can be written");
-            written.is_some()
-        };
-        let kept = [&doubtful, &doubtful, &selfcheck(), &doubtful, &selfcheck()].map(&mut is_kept);
-        assert_eq!(kept, [true, true, true, false, true]);
+        let refused = write(folder.path(), &busy(Level::Fail)).expect_err("the machine is busy");
+        assert_eq!(refused.kind, Kind::Environment);
+        assert!(refused.to_string().contains("others used 1.00 of 2 CPUs"), "{refused}");
+        assert!(!folder.path().join(FILE).exists());
+        write(folder.path(), &busy(Level::Warn)).expect("it can be written");
     }
 
     #[test]
@@ -122,7 +126,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path =
             write(&folder.path().join("new/state"), &selfcheck()).expect("it can be written");
-        let path = path.expect("nothing was there");
         let text = std::fs::read_to_string(path).expect("it is there");
         assert_eq!(usable(&text, &selfcheck().machine), Ok(selfcheck()));
         let other = Machine { hostname: Some("laptop".into()), ..Machine::default() };

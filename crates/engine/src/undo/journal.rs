@@ -5,7 +5,7 @@
 use super::parameters::ChangedParameter;
 use super::step::{NotUndone, Step, Ways};
 use crate::error::{Error, Kind, OrFault};
-use crate::files::{replace_private_file, write_error};
+use crate::files::{PRIVATE, replace_file, write_error};
 use crate::observer::SharedObserver;
 use crate::owner::Owner;
 use dyno_observe::doctor::change::{self, Reverted, Undo};
@@ -363,7 +363,7 @@ fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Error> {
     let mut text =
         serde_json::to_string_pretty(list).expect("paths from options and texts can be written");
     text.push('\n');
-    replace_private_file(path, text.as_bytes())
+    replace_file(path, text.as_bytes(), PRIVATE)
         .map_err(|error| write_error(error).context(format!("cannot write `{}`", path.display())))
 }
 

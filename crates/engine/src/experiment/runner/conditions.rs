@@ -3,22 +3,14 @@
 
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::conditions::Conditions;
-use std::fmt;
 
 /// Most facts in an error.
 const MOST_FACTS: usize = 4;
 
 /// Facts that differ from an earlier run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct OtherConditions(String);
-
-impl fmt::Display for OtherConditions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for OtherConditions {}
 
 /// Compares a starting run with earlier runs, by their names.
 ///

@@ -4,17 +4,17 @@
 use super::super::points::WhichPlan;
 use super::super::request::Tasks;
 use super::super::runner::ExperimentRunner;
-use super::super::suite::{add, joined, quoted, recorded};
+use super::super::suite::{add, joined, names, quoted, recorded};
 use super::budget::pairs_in_words;
 use crate::error::Error;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Answer, Experiment, TuneAcrossAnswer, TuneOptions, WorkloadOptions};
 
-/// Tasks of the workload and of the other workloads, by name.
+/// Tasks of the workload and of the other workloads.
 pub(super) fn tasks(
     others: &[String],
     task_of: impl Fn(Option<&str>) -> Result<Task, Error>,
-) -> Result<Vec<(String, Task)>, Error> {
+) -> Result<Vec<Task>, Error> {
     let mut tasks = Vec::new();
     add(&mut tasks, task_of(None)?)?;
     for workload in others {
@@ -36,15 +36,13 @@ pub(super) fn question(names: &[String], goal: &str) -> String {
 /// Records the plans of several workloads and the options of each search.
 pub(super) fn keep_plans(
     experiment: &mut Experiment,
-    tasks: &[(String, Task)],
+    tasks: &[Task],
     options: impl Fn(&Task) -> TuneOptions,
 ) {
-    let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
-    experiment.name = joined(&names);
-    let of_each = tasks.iter().map(|(workload, task)| WorkloadOptions {
-        workload: workload.clone(),
-        options: options(task),
-    });
+    experiment.name = joined(&names(tasks));
+    let of_each = tasks
+        .iter()
+        .map(|task| WorkloadOptions { workload: task.plan.name.clone(), options: options(task) });
     experiment.options.plans = recorded(tasks);
     experiment.options.tune_across = of_each.collect();
 }

@@ -8,7 +8,7 @@ use crate::experiment::runner::ExperimentRunner;
 use crate::run::limits::{LongerLimit, WindowLimits};
 use dyno_analyze::experiment::tune::Baseline;
 use dyno_plan::model::PhasePlan;
-use dyno_record::experiment::{CLIENTS, Figures, Objective, TuneGoal, TuneOptions};
+use dyno_record::experiment::{CLIENTS, Figures, Keys, Objective, TuneGoal, TuneOptions};
 use std::time::Instant;
 
 /// Response times up to this multiple of the p99 before any change are allowed, without a limit of
@@ -46,7 +46,7 @@ pub(super) fn measure(
             let point = runner.document.points.get(number);
             let is_new = point.is_none_or(|point| point.figures.is_none());
             let begin = Instant::now();
-            let figures = runner.measure(&[], which, number)?;
+            let figures = runner.measure(Keys::new(), which, number)?;
             let run_s = begin.elapsed().as_secs_f64();
             let figures = completed(runner, &options.responses, figures, number)?;
             let stolen_ratio = first.baseline.take(figures);
@@ -62,9 +62,8 @@ pub(super) fn measure(
 }
 
 /// Share of the planned clients in a run with these keys, at most 1.
-pub(super) fn client_ratio(keys: &[(&str, String)], planned: u32) -> f64 {
-    let own = keys.iter().find(|(key, _)| *key == CLIENTS);
-    let clients = own.and_then(|(_, value)| value.parse::<f64>().ok());
+pub(super) fn client_ratio(keys: &Keys, planned: u32) -> f64 {
+    let clients = keys.get(CLIENTS).and_then(|value| value.parse::<f64>().ok());
     clients.map_or(1.0, |clients| (clients / f64::from(planned.max(1))).min(1.0))
 }
 
@@ -158,8 +157,9 @@ mod tests {
     #[test]
     fn client_ratio_is_a_share_of_the_planned_clients() {
         let of = |key, value: &str| {
-            let keys = [("server.cache", "1GiB".to_owned()), (key, value.to_owned())];
-            client_ratio(&keys, 32)
+            let keys = [("server.cache", "1GiB"), (key, value)];
+            let keys = keys.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            client_ratio(&keys.into(), 32)
         };
         assert_eq!(of(CLIENTS, "8"), 0.25);
         assert_eq!(of(CLIENTS, "64"), 1.0);

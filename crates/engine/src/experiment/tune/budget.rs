@@ -1,6 +1,6 @@
 //! Estimates the time of a search from its plans, and checks it against the budget.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use dyno_analyze::experiment::tune::LEAST_PAIRS;
 use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_plan::task::Task;
@@ -13,15 +13,15 @@ const LEAST_RUNS: u32 = 30;
 pub(super) const OVERHEAD_S: f64 = 0.5;
 
 /// Planned time of a run.
-pub(super) fn planned_run_s(task: &Task) -> f64 {
+pub(in crate::experiment) fn planned_run_s(task: &Task) -> f64 {
     let phases = &task.plan.phases;
     let duration = phases.duration.map_or(0.0, |length| length.0.as_secs_f64());
     phases.warmup.0.as_secs_f64() + duration + OVERHEAD_S
 }
 
 /// Refuses a budget that is too short for a search of each workload.
-pub(super) fn check(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
-    let round_s: f64 = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
+pub(super) fn check(budget_s: f64, tasks: &[Task]) -> Result<(), Error> {
+    let round_s: f64 = tasks.iter().map(planned_run_s).sum();
     let fits = |budget_s: f64| budget_across(budget_s, round_s, tasks.len()).is_some();
     if fits(budget_s) {
         return Ok(());
@@ -41,7 +41,7 @@ pub(super) fn check(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error
         "give at least {}, or make the runs shorter with `--duration` and `--warmup`",
         Quantity::seconds((round_s * f64::from(least.unwrap_or(LEAST_RUNS))).ceil())
     );
-    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+    refuse(text, hint)
 }
 
 /// Number of pairs of a confirmation, given the most.

@@ -3,7 +3,7 @@
 
 mod reported;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use crate::run::host_settings;
 use dyno_plan::knobs::versions::{Version, version};
 use dyno_plan::knobs::{Knob, Machine, Need, Reach};
@@ -52,7 +52,7 @@ impl Selection {
         }
         let reasons: Vec<String> = self.in_words().collect();
         let text = format!("no knob is left to try: {}", reasons.join("; "));
-        Err(Error::new(Kind::BadInput, text).with_hint("choose others with `--knobs`"))
+        refuse(text, "choose others with `--knobs`")
     }
 }
 
@@ -110,13 +110,13 @@ impl Facts {
 }
 
 /// Machine facts for the ranges of knobs, and whether all tasks run their servers on it.
-pub(super) fn machine(tasks: &[(String, Task)]) -> Machine {
+pub(super) fn machine(tasks: &[Task]) -> Machine {
     let environment = dyno_observe::environment::capture(None);
     let is_here = |task: &Task| task.remote.is_none() && task.plan.fleet.is_none();
     Machine {
         memory_bytes: environment.memory_bytes.unwrap_or_default(),
         cores: u32::try_from(environment.cpus.unwrap_or(1)).unwrap_or(u32::MAX),
-        has_servers: tasks.iter().all(|(_, task)| is_here(task)),
+        has_servers: tasks.iter().all(is_here),
     }
 }
 
@@ -308,7 +308,6 @@ fn of_servers<'a>(servers: &'a [BTreeMap<String, String>], name: &str) -> Option
 /// Refuses knobs that this kind of server cannot have, and machine settings without the right to
 /// change them.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
-    let refuse = |text: String, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     let reaches = |reach: Reach| knobs.iter().find(|knob| knob.reach == reach);
     if let Some(knob) = reaches(Reach::RunTime)
         && task.plan.server.kind == ServerKind::Embedded
@@ -348,7 +347,7 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
             knob.name
         );
         let hint = format!("set it, such as `--set '{STORAGE}=ext4 on loop:4GiB'`");
-        return refuse(text, &hint);
+        return refuse(text, hint);
     }
     let is_planned = |knob: &&Knob| match knob.runtime_parameter() {
         Some(name) => server.runtime_parameters.contains_key(name),

@@ -79,6 +79,6 @@ fn restarts(knobs: &[Knob], task: &Task) -> String {
         "restarted: `{}` ({}), which loads {} documents: before each pair of a confirmation{in_search}\n",
         server.kind.as_str(),
         topology.unwrap_or_else(|_| "the servers".to_owned()),
-        task.plan.data.records
+        task.plan.data.planned_documents()
     )
 }

@@ -3,12 +3,12 @@
 //! nothing about the server.
 
 use super::knobs::as_planned;
-use crate::error::{Error, Kind};
-use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
-use dyno_plan::request::Setting;
+use crate::error::{Error, refuse};
+use dyno_plan::knobs::{Knob, PARAMETERS, Reach, keys_of};
 use dyno_plan::task::Task;
 use dyno_record::experiment::Experiment;
 use std::collections::BTreeMap;
+use std::iter::once;
 
 /// Refuses values that make a task invalid.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
@@ -45,7 +45,7 @@ fn check_alone(knobs: &[Knob]) -> Result<(), Error> {
                 "the knobs `{other}` and `{}` set `{}` together, but agents start servers only with values of single knobs",
                 knob.name, knob.key
             );
-            return Err(Error::new(Kind::BadInput, text).with_hint("leave one of them out"));
+            return refuse(text, "leave one of them out");
         }
     }
     Ok(())
@@ -58,8 +58,7 @@ fn with_each(knobs: &[Knob], task: &Task) -> Result<Vec<Task>, Error> {
     let of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
     for knob in knobs.iter().filter(of_plan) {
         for (place, value) in knob.values.iter().enumerate() {
-            let setting = Setting::from_text(&knob.key, knob.set(value));
-            match task.with_settings(&[setting]) {
+            match task.with_keys(&keys_of(once((knob, value.as_str())))) {
                 Ok(tried) => all.push(tried),
                 // A default, such as no compressor, need not be expressible in a plan.
                 Err(_) if knob.default == Some(place) => {}

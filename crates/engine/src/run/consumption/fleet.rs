@@ -56,26 +56,12 @@ pub(in crate::run) fn of_resources(
         phase,
         start_s,
         end_s,
-        read: None,
         every_s: Some(every_s),
         processes: if cpus.is_empty() { 0 } else { servers as u64 },
-        servers: 0,
         server_cpu_s: (!cpus.is_empty()).then(|| cpus.iter().sum()),
-        server_cpu_error_s: None,
-        context_switches: None,
-        context_switches_by: None,
-        resident_bytes: None,
-        peak_resident_bytes: None,
-        server_read_bytes: None,
-        server_written_bytes: None,
         device,
-        network: None,
-        cache_misses: None,
-        journal_sync_s: None,
-        dirty_at_start_bytes: None,
-        dirty_at_end_bytes: None,
-        energy: None,
         unknown,
+        ..Consumption::default()
     })
 }
 

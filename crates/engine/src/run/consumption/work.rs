@@ -1,15 +1,14 @@
 //! Counts the consumption of work without phases, such as an index build or the messages of
 //! drivers, between calls of its caller.
 
-use super::{AHEAD, Clock, EndedMeter, Over, Reader, ask, subject};
+use super::{AHEAD, Clock, EndedMeter, Over, Reader, subject};
 use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
-use crate::run::observation::Asker;
 use dyno_load::connect::Connector;
-use dyno_observe::consumption::{ConsumptionCounters, ConsumptionSubject};
+use dyno_observe::consumption::ConsumptionSubject;
 use dyno_record::consumption::Consumption;
 use dyno_record::model::PhaseKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -68,14 +67,7 @@ impl<'a> WorkMeter<'a> {
     pub fn start(&self, begins: Instant) -> StartedMeter {
         let clock = Clock::start();
         let servers = self.servers.iter().cloned();
-        let mut reader = Reader {
-            counters: ConsumptionCounters::new(Path::new("/"), self.subject.clone()),
-            servers: servers.map(Asker::new).collect(),
-            not_asked: None,
-            clock,
-            readings: Vec::new(),
-        };
-        drop(ask(&mut reader.servers, None));
+        let mut reader = Reader::new(self.subject.clone(), servers, None, clock);
         let early = begins.saturating_duration_since(Instant::now());
         std::thread::sleep(early.saturating_sub(AHEAD));
         reader.read(Some(PhaseKind::Measure));

@@ -1,6 +1,6 @@
 //! Checks before the start that watching programs exist.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, refuse};
 use dyno_plan::model::TracePlan;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -25,6 +25,19 @@ pub(crate) fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Er
     }
     Ok(())
 }
+
+/// Refuses programs that need the process ids of started servers, for a server that was already running.
+pub(crate) fn check_servers(traces: &[TracePlan]) -> Result<(), Error> {
+    let needs = |trace: &&TracePlan| trace.command.iter().any(|word| word.contains(SERVERS));
+    let Some(trace) = traces.iter().find(needs) else {
+        return Ok(());
+    };
+    let text = format!("trace `{}`: `{SERVERS}` needs a server that dyno starts", trace.name);
+    refuse(text, "leave out `--uri`, or name the process: `-p $(pgrep -d, mongod)`")
+}
+
+/// The process ids in a shell command.
+const SERVERS: &str = "$DYNO_SERVER_PIDS";
 
 fn can_be_found(program: &str, path: Option<&OsStr>) -> bool {
     if program.contains('/') {

@@ -2,7 +2,7 @@
 //! file roles from the servers, and reported in a folder of the run directory.
 
 use super::{Over, Window};
-use crate::error::{Error, Kind};
+use crate::error::{Error, refuse};
 use crate::recording::roles::Tables;
 use crate::recording::settings;
 use crate::recording::trace::{Recorded, Recording};
@@ -29,8 +29,7 @@ pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
     };
     if is_remote {
         let text = "the plan's `trace` needs servers that are started for the run, but this one is already running";
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("use `dyno trace --server URI` on its machine during the run"));
+        return refuse(text, "use `dyno trace --server URI` on its machine during the run");
     }
     let wanted = settings::from_plan(trace, 0);
     let refusal = dyno_trace::possibilities(&LiveKernel::new()).refusal;

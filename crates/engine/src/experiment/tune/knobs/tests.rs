@@ -235,7 +235,7 @@ fn similar_name_is_suggested_and_storage_needs_a_baseline() {
     let mut knobs = shipped(4 << 30);
     knobs[0].key = STORAGE.to_owned();
     let error = check(&knobs, &task(None)).unwrap_err();
-    assert_eq!(error.kind, Kind::BadInput);
+    assert_eq!(error.kind, crate::Kind::BadInput);
     let hint = error.hint.unwrap();
     assert!(hint.contains(&format!("{STORAGE}=")), "{hint}");
     let storage = with(Some((STORAGE, "ext4 on loop:4GiB")));
