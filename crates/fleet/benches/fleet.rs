@@ -62,7 +62,7 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as f64 / f64::from(1_u32 << 31)
     };
-    let operation = |name, random: &mut dyn FnMut() -> f64| {
+    let operation = |name: &str, random: &mut dyn FnMut() -> f64| {
         let mut all = [latency_histogram(), latency_histogram(), latency_histogram()];
         for _ in 0..RATE / 2 {
             let service = 100_000.0 - 300_000.0 * (1.0 - random()).ln();
@@ -73,7 +73,7 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
         }
         let [response, service, start_delay] = all;
         OperationInterval {
-            name,
+            name: name.into(),
             response,
             service,
             start_delay,
@@ -259,7 +259,8 @@ fn main() {
     .expect("the run is free");
     register(&endpoint, &run, agents);
     controller.gather(Duration::from_secs(10)).expect("all agents joined");
-    controller.give(Work::default(), &[]).expect("redis answers");
+    let operations = dyno_plan::builtin::find("a").expect("built in").counted_operations();
+    controller.give(Work::default(), operations, &[]).expect("redis answers");
     let mut merger = Merger::new(MergeOptions {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,

@@ -15,6 +15,7 @@ use crate::readings::{HostReading, Inlet};
 use crate::shares::Share;
 use crate::window::WindowDecoder;
 use dyno_engine::Cancel;
+use dyno_plan::operation::Operations;
 use dyno_record::interval::IntervalRecord;
 use lease::Lease;
 use redis::{Connection, RedisError};
@@ -173,11 +174,17 @@ impl Controller {
         if self.options.cancel.requested() { Err(FleetError::Interrupted) } else { Ok(()) }
     }
 
-    /// Distributes the shares of a new work; returns its number, which replaces the one in `work`.
+    /// Distributes the shares of a new work, whose windows have these operations; returns its number, which replaces the one in
+    /// `work`.
     ///
     /// # Errors
     /// Redis does not answer.
-    pub fn give(&mut self, work: Work, shares: &[Share]) -> Result<u32, FleetError> {
+    pub fn give(
+        &mut self,
+        work: Work,
+        operations: Operations,
+        shares: &[Share],
+    ) -> Result<u32, FleetError> {
         let key = self.options.run.shares();
         let keep_ms = keep(self.options.lease).as_millis() as i64;
         self.ask(|connection| {
@@ -191,6 +198,7 @@ impl Controller {
             pipe.query::<()>(connection)
         })?;
         self.work += 1;
+        self.decoder = WindowDecoder::new(operations);
         // Remaining events belong to the previous work.
         self.events.retain(|event| matches!(event, Event::Gone { .. }));
         // An agent sends one window for each of its servers.

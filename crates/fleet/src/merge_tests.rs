@@ -17,7 +17,7 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
     IntervalRecord {
         duration_ns: SECOND,
         operations: vec![OperationInterval {
-            name: "read",
+            name: "read".into(),
             service: response.clone(),
             start_delay: latency_histogram(),
             response,
@@ -29,7 +29,7 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             clamped: 0,
         }],
         errors: vec![ErrorCount {
-            operation: "read",
+            operation: "read".into(),
             kind: "timeout".into(),
             count: 1,
             example: None,

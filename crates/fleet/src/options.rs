@@ -3,7 +3,7 @@
 use crate::FleetError;
 use crate::endpoint::{self, Endpoint};
 use crate::permits::Permits;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, refuse};
 use dyno_record::verdict::CheckName;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -72,9 +72,10 @@ impl RedisOptions {
         if public.is_some_and(|address| address.reveal().contains('@')) {
             let text =
                 "`--redis` holds a password, and every user of this machine can read arguments";
-            return Err(Error::new(Kind::BadInput, text).with_hint(
+            return refuse(
+                text,
                 "use the environment variable `DYNO_REDIS`, or the file that `DYNO_REDIS_FILE` names",
-            ));
+            );
         }
         let endpoint = Endpoint::new(&self.address()?, self.authority.as_deref())?;
         match endpoint.weakness().filter(|_| !self.insecure) {
@@ -83,9 +84,10 @@ impl RedisOptions {
                 let text = format!(
                     "Redis at `{endpoint}` is on another host, {weakness}: anyone who reaches it can give work to all agents"
                 );
-                Err(Error::new(Kind::BadInput, text).with_hint(
+                refuse(
+                    text,
                     "use `rediss://` and a password, or add `--insecure-redis` on a private network",
-                ))
+                )
             }
         }
     }
@@ -176,7 +178,7 @@ mod tests {
         let public =
             RedisOptions { public_address: Some(address.clone()), ..RedisOptions::default() };
         let error = public.endpoint().expect_err("others can read it");
-        assert_eq!(error.kind, Kind::BadInput);
+        assert_eq!(error.kind, dyno_engine::Kind::BadInput);
         let secret = RedisOptions { secret_address: Some(address), ..RedisOptions::default() };
         assert!(secret.endpoint().is_ok());
         assert!(!format!("{public:?} {secret:?} {error:?}").contains("secret@"));

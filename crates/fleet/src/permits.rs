@@ -1,7 +1,7 @@
 //! Limits on an agent's work. Work arrives over Redis, whose writers are not trusted: programs, folders, server parameters and
 //! addresses must match the options of the agent.
 
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, refuse};
 use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::uri::{self, Host, Target};
 use dyno_servers::is_installed_name;
@@ -27,7 +27,7 @@ pub struct Permits {
     /// Server parameters that a plan may set, each as `NAME=VALUE`. Some parameters let a `mongod` read files, contact other hosts
     /// or disable protections.
     pub parameters: BTreeSet<String>,
-    /// Network cards whose packets a plan may steer to other CPUs, in the form of `--rps`.
+    /// Network cards whose packets a plan may steer to other CPUs, in the form of `--receive-packet-steering`.
     pub cards: BTreeSet<String>,
     /// Hosts that may be loaded, without ports; if empty, loopback and sockets of this host.
     pub targets: BTreeSet<String>,
@@ -70,7 +70,7 @@ impl Permits {
         let mut all = words("--mongod", texts(&self.programs));
         all.extend(words("--data-dir", texts(&self.data_folders)));
         all.extend(words("--parameter", self.parameters.iter().cloned()));
-        all.extend(words("--rps", self.cards.iter().cloned()));
+        all.extend(words("--receive-packet-steering", self.cards.iter().cloned()));
         all.extend(self.open.then(|| "--without-password".to_owned()));
         all.extend(self.plain.then(|| "--without-tls".to_owned()));
         all.extend(words("--listen", [listen.to_owned()]));
@@ -108,9 +108,10 @@ impl Permits {
             // No option permits storage preparation: only someone at the host may write to devices.
             let text =
                 format!("the work prepares storage, `{storage}`, which this agent does not permit");
-            return Err(Error::new(Kind::BadInput, text).with_hint(
+            return refuse(
+                text,
                 "prepare a file system on the host, and set `server.data_dir` to its folder",
-            ));
+            );
         }
         for parameter in named_parameters(server) {
             if !self.parameters.contains(&parameter) {
@@ -120,7 +121,7 @@ impl Permits {
         if let Some(card) = &server.receive_packet_steering
             && !self.cards.contains(card)
         {
-            return Err(refused("network card", card, "--rps"));
+            return Err(refused("network card", card, "--receive-packet-steering"));
         }
         let listen = server.listen.as_deref().unwrap_or("127.0.0.1");
         let address = listen.parse::<IpAddr>().ok();
@@ -138,7 +139,7 @@ impl Permits {
                 "the work has a server at `{listen}` without {what}, which this agent does not permit"
             );
             let hint = format!("start the agent with `{option}` if you trust the work");
-            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+            return refuse(text, hint);
         }
         Ok(())
     }
@@ -148,11 +149,12 @@ impl Permits {
     pub(crate) fn check_target(&self, target: &Target) -> Result<(), Error> {
         if target.names_files() {
             let text = "the work has a connection string with files of this machine";
-            return Err(Error::new(Kind::BadInput, text)
-                .with_hint("pass certificates by the agent's secrets (`--secrets`)"));
+            return refuse(text, "pass certificates by the agent's secrets (`--secrets`)");
         }
-        let is_here = |host: &Host| host.is_loopback() || matches!(host, Host::Unix(_));
-        if self.targets.is_empty() && target.srv.is_none() && target.hosts.iter().all(is_here) {
+        if self.targets.is_empty()
+            && target.srv.is_none()
+            && target.hosts.iter().all(Host::is_on_this_machine)
+        {
             return Ok(());
         }
         let is_foreign = |host: &String| {

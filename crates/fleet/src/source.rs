@@ -22,7 +22,7 @@ use crate::kubernetes::servers_of_pod;
 use crate::options::FleetOptions;
 use crate::permits::Permits;
 use crate::shares::{least_clients, plan_of_links, shares};
-use checks::{check, check_fits};
+use checks::{check, check_fits, check_servers};
 use dyno_engine::context::Context;
 use dyno_engine::load_source::{LoadSource, Phases, Readings};
 use dyno_engine::{Error, Kind};
@@ -334,7 +334,10 @@ impl LoadSource for Fleet<'_> {
     }
 
     fn check_same(&self, plans: &[&Plan]) -> Result<(), Error> {
-        checks::check_same(plans)
+        let Some((first, others)) = plans.split_first() else {
+            return Ok(());
+        };
+        others.iter().try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
     }
 
     fn check_amounts(&self, plan: &Plan, verb: &str) -> Result<(), Error> {
@@ -347,7 +350,18 @@ impl LoadSource for Fleet<'_> {
         embedded: Option<&Path>,
         context: Context<'_>,
     ) -> Result<(), Error> {
-        self.check_all(plans, embedded, context)
+        for (plan, remote) in plans {
+            self.admit(plan, *remote)?;
+        }
+        let Some(((plan, remote), others)) = plans.split_first() else {
+            return Ok(());
+        };
+        if self.options.kubernetes {
+            return plans.iter().try_for_each(|(plan, _)| self.check_cluster(plan).map(drop));
+        }
+        let ready = self.ready(plan, *remote, embedded, context)?;
+        let hosts = ready.found.servers.len() as u32;
+        others.iter().try_for_each(|(plan, remote)| check_servers(plan, *remote, hosts))
     }
 
     fn check_shares(

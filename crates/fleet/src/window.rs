@@ -2,10 +2,11 @@
 //! HdrHistogram, and the parts below a second. Only the rounding of the histogram itself is lost.
 
 use crate::error::FleetError;
+use dyno_plan::operation::Operations;
 use dyno_record::error_example::ErrorExample;
 use dyno_record::histogram::HistogramReader;
 use dyno_record::interval::{
-    HIGHEST_NS, IntervalRecord, LOWEST_NS, OPERATION_NAMES, SIGNIFICANT_DIGITS, SubSecondPart,
+    HIGHEST_NS, IntervalRecord, LOWEST_NS, SIGNIFICANT_DIGITS, SubSecondPart,
 };
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -52,13 +53,20 @@ impl WindowEncoder {
 #[derive(Default)]
 pub struct WindowDecoder {
     reader: HistogramReader,
+    operations: Operations,
 }
 
 impl WindowDecoder {
+    /// Accepts windows with these operations only, each of which takes half a megabyte.
+    pub fn new(operations: Operations) -> Self {
+        WindowDecoder { reader: HistogramReader::default(), operations }
+    }
+
     /// Completes a window by the result of [`WindowEncoder::encode`]. `from` names the sender.
     ///
     /// # Errors
-    /// [`FleetError::Message`] if they contradict each other, or if histograms have other bounds.
+    /// [`FleetError::Message`] if they contradict each other, if an operation is unknown, or if histograms have other
+    /// bounds.
     pub fn decode(
         &mut self,
         mut window: IntervalRecord,
@@ -71,8 +79,13 @@ impl WindowDecoder {
     }
 
     fn read(&mut self, window: &mut IntervalRecord, mut rest: &[u8]) -> Result<(), String> {
-        if window.operations.len() > OPERATION_NAMES.len() || window.errors.len() > MOST_ERRORS {
+        if window.operations.len() > self.operations.len() || window.errors.len() > MOST_ERRORS {
             return Err("the window has too many operations or errors".into());
+        }
+        let names = window.operations.iter().map(|operation| &operation.name);
+        let mut names = names.chain(window.errors.iter().map(|error| &error.operation));
+        if let Some(unknown) = names.find(|name| self.operations.find(name).is_none()) {
+            return Err(format!("unknown operation `{unknown}`"));
         }
         for operation in &mut window.operations {
             operation.response = self.histogram(&mut rest)?;
@@ -144,7 +157,7 @@ mod tests {
         IntervalRecord {
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
-                name: "read",
+                name: "read".into(),
                 service: response.clone(),
                 start_delay: latency_histogram(),
                 response,
@@ -156,7 +169,7 @@ mod tests {
                 clamped: 1,
             }],
             errors: vec![ErrorCount {
-                operation: "read",
+                operation: "read".into(),
                 kind: "server_11000".into(),
                 count: 2,
                 example: Some(ErrorExample::new(Some(11000), "DuplicateKey", "E11000")),
@@ -170,7 +183,9 @@ mod tests {
     /// The window after its way through JSON, with these bytes.
     fn arrive(json: &str, blob: &[u8]) -> Result<IntervalRecord, String> {
         let window = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let decoded = WindowDecoder::default().decode(window, blob, "agent 1");
+        let plan = dyno_plan::builtin::find("a").expect("built in");
+        let mut decoder = WindowDecoder::new(plan.counted_operations());
+        let decoded = decoder.decode(window, blob, "agent 1");
         decoded.map_err(|error| error.to_string())
     }
 

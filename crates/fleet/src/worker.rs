@@ -19,7 +19,7 @@ use dyno_engine::context::Context;
 use dyno_engine::deployment::placement::ClientsAlone;
 use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
 use dyno_engine::run::usage;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, refuse};
 use dyno_load::clock::Clock;
 use dyno_load::job::{Job, Pair};
 use dyno_load::standstill::StandstillWatch;
@@ -91,8 +91,7 @@ fn check_made(folder: &Path) -> Result<(), Error> {
         "`{}` was not created for a run by this user: it does not contain `{MADE}`",
         folder.display()
     );
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("omit `--remove-folder`, or use a new folder with this file"))
+    refuse(text, "omit `--remove-folder`, or use a new folder with this file")
 }
 
 /// Subjects to check before there is work; servers that the agent starts are not known yet.

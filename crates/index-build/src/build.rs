@@ -3,9 +3,10 @@
 
 use crate::figures::{self, Counters, Grown};
 use crate::layout::{Collection, Held};
-use crate::servers::{Member, Servers};
+use crate::servers::{Servers, control};
 use bson::{Document, doc};
 use dyno_engine::context::Context;
+use dyno_engine::deployment::DataMember;
 use dyno_engine::recording::trace::Recording;
 use dyno_engine::run::consumption::WorkMeter;
 use dyno_engine::{Error, Kind};
@@ -144,9 +145,9 @@ impl Builder<'_> {
             servers.restart(None, drop_page_cache)?;
         }
         let members = servers.members();
-        let read_at_start = |member: &Member| {
-            let read = || figures::read_bytes(&[member.process]);
-            restarted.then(read).flatten()
+        let read_at_start = |member: &DataMember| {
+            let read = restarted.then(|| figures::process_io(member.process)).flatten();
+            read.map(|figures| figures.read_bytes)
         };
         let read_at_start: Vec<Option<u64>> = members.iter().map(read_at_start).collect();
         if self.plan.start == Start::Cold {
@@ -170,7 +171,7 @@ impl Builder<'_> {
     /// Caveats about the duration.
     fn caveats<'m>(
         &self,
-        members: impl ExactSizeIterator<Item = (&'m Member, &'m Held)>,
+        members: impl ExactSizeIterator<Item = (&'m DataMember, &'m Held)>,
         starts: &[StartingPoint],
         measured: &[Measured],
         restarted: bool,
@@ -214,7 +215,8 @@ impl Builder<'_> {
     ) -> Result<MeasuredBuild, Error> {
         let how = if traced { "" } else { ", without a trace" };
         self.say(&format!("building the index ({name}{how})"));
-        let asking = servers.members().iter().map(Member::control);
+        let asking = servers.connectors();
+        let asking = asking.iter().map(control);
         let mut asking = asking.collect::<Result<Vec<Control>, Error>>()?;
         let mut building = servers.controls()?;
         let recording = traced.then(|| self.record(servers, &self.folder.join(name)));
@@ -225,9 +227,7 @@ impl Builder<'_> {
                 .iter()
                 .zip(devices)
                 .zip(asking)
-                .map(|((member, device), control)| {
-                    Counters::read(&[member.process], *device, control)
-                })
+                .map(|((member, device), control)| Counters::read(member.process, *device, control))
                 .collect()
         };
         let before = counters(&mut asking);
@@ -417,7 +417,7 @@ fn io_of_all(
 
 /// The build on each of several servers. A shared device is recorded with the build.
 fn of_members(
-    members: &[Member],
+    members: &[DataMember],
     measured: &[Measured],
     devices: &[Option<&Device>],
 ) -> Vec<MemberBuild> {

@@ -5,7 +5,7 @@ use crate::existing;
 use crate::figures;
 use crate::layout::{Access, Applied, Collection, Contents, Held, LayoutError, Load, Share, Units};
 use crate::progress::ProgressNotes;
-use crate::servers::Servers;
+use crate::servers::{Servers, control};
 use dyno_engine::context::Context;
 use dyno_engine::{Error, Kind};
 use dyno_observe::environment::storage_of;
@@ -236,7 +236,7 @@ impl<'a> Configuration<'a> {
             return Ok(contents.map(|contents| contents.size()).collect());
         }
         let held = members.iter().map(|member| {
-            let found = self.collection.held(&mut member.control()?);
+            let found = self.collection.held(&mut control(&member.connector)?);
             Ok(found?)
         });
         held.collect()
@@ -406,8 +406,6 @@ impl<'a> Configuration<'a> {
         self.servers.wait_until_ready()?;
         if cache_bytes.is_some() && self.plan.start == Start::Warm {
             self.servers.restart(None, || Ok(()))?;
-        }
-        if cache_bytes.is_some() && self.plan.start == Start::Warm {
             document.caveats.push(IndexBuildCaveat {
                 statement: statement!("restarted-after-remedy"),
                 build: Some(self.build_name("after")),

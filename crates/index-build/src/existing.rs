@@ -2,7 +2,7 @@
 
 use crate::build::{self, INDEX};
 use crate::layout::{Collection, LayoutError};
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, refuse};
 use dyno_load::connect::Control;
 use dyno_plan::index_build::IndexBuildPlan;
 
@@ -25,7 +25,7 @@ pub(crate) fn check(
             format!("`{}` has the index `{INDEX}` of a killed index build", collection.namespace());
         let hint =
             format!("drop it: `db.getCollection(\"{}\").dropIndex(\"{INDEX}\")`", collection.name);
-        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+        return refuse(text, hint);
     }
     let keys = build::keys(plan);
     let is_there = |index: &&bson::Document| {
@@ -38,7 +38,7 @@ pub(crate) fn check(
     let name = found.get_str("name").unwrap_or_default();
     let text =
         format!("`{}` already has an index on these fields: `{name}`", collection.namespace());
-    Err(Error::new(Kind::BadInput, text).with_hint("choose other fields with `--keys`"))
+    refuse(text, "choose other fields with `--keys`")
 }
 
 /// Whether fields, order and directions are equal, regardless of numeric type.

@@ -30,13 +30,9 @@ pub(crate) struct Grown {
 
 impl Counters {
     /// Reads all counters that can be read.
-    pub(crate) fn read(
-        processes: &[u32],
-        device: Option<&Device>,
-        control: &mut Control,
-    ) -> Counters {
+    pub(crate) fn read(process: u32, device: Option<&Device>, control: &mut Control) -> Counters {
         Counters {
-            process: processes_io(processes),
+            process: process_io(process),
             device: device.and_then(|device| device.counters().ok()),
             server: server_counters(control),
             at: Instant::now(),
@@ -92,18 +88,10 @@ fn is_gauge(name: &str) -> bool {
     WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Sum over processes; `None` if one cannot be read.
-fn processes_io(processes: &[u32]) -> Option<IoFigures> {
-    let mut sum = IoFigures::default();
-    for process in processes {
-        let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
-        let one = parse_io(&text);
-        sum.reads += one.reads;
-        sum.read_bytes += one.read_bytes;
-        sum.writes += one.writes;
-        sum.written_bytes += one.written_bytes;
-    }
-    (!processes.is_empty()).then_some(sum)
+/// Activity of a process; `None` if it cannot be read.
+pub(crate) fn process_io(process: u32) -> Option<IoFigures> {
+    let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    Some(parse_io(&text))
 }
 
 /// Sum over several; `None` if one is unknown. Only a single one has a share of time.
@@ -129,11 +117,6 @@ pub(crate) fn sum_of_counters<'a>(
         *sum.entry(name.clone()).or_default() += grown;
     }
     sum
-}
-
-/// Bytes that processes have read from devices so far.
-pub(crate) fn read_bytes(processes: &[u32]) -> Option<u64> {
-    processes_io(processes).map(|figures| figures.read_bytes)
 }
 
 fn parse_io(text: &str) -> IoFigures {

@@ -20,19 +20,18 @@ use dyno_engine::deployment::storage;
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::preflight;
-use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
-use dyno_engine::{Cancel, Observer};
-use dyno_engine::{Error, Kind};
+use dyno_engine::standalone::{self, FinishedStandalone};
+use dyno_engine::{Cancel, Observer, RunOptions};
+use dyno_engine::{Error, Kind, refuse};
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Start};
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::Task;
 use dyno_plan::topology::Topology;
 use dyno_record::Document;
-use dyno_record::index_build::{CollectionFacts, IndexBuildDocument, SCHEMA_VERSION};
+use dyno_record::index_build::{IndexBuildDocument, SCHEMA_VERSION};
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
-use dyno_record::server::ExperimentServer;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
 use std::path::Path;
@@ -43,7 +42,7 @@ use std::path::Path;
 /// The machine, the server or the folders are not suitable.
 pub fn check(
     task: &Task,
-    options: &StandaloneOptions,
+    options: &RunOptions<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<(), Error> {
@@ -51,7 +50,7 @@ pub fn check(
     check_task(task, options, options.context(&observer, cancel))
 }
 
-fn check_task(task: &Task, options: &StandaloneOptions, context: Context<'_>) -> Result<(), Error> {
+fn check_task(task: &Task, options: &RunOptions<'_>, context: Context<'_>) -> Result<(), Error> {
     preflight::watching(&task.plan)?;
     let embedded = options.embedded_server.as_deref();
     let plan = task.plan.index_build.clone().unwrap_or_default();
@@ -80,7 +79,7 @@ fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!("the data folder `{data}` is inside the folder of the experiment");
-    Err(Error::new(Kind::BadInput, text).with_hint("choose another `--out`"))
+    refuse(text, "choose another `--out`")
 }
 
 /// Prints the least space and time, refuses documents that do not fit, and warns of a remedy whose copies may not fit.
@@ -122,8 +121,7 @@ fn check_room(
         context.warning(text);
         return Ok(());
     }
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("load fewer with `--records`, or choose another `--out`"))
+    refuse(text, "load fewer with `--records`, or choose another `--out`")
 }
 
 /// Runs the experiment: loads documents, builds the index under trace, and again after a remedy.
@@ -132,7 +130,7 @@ fn check_room(
 /// No index was built, and nothing is left behind.
 pub fn run(
     task: &Task,
-    options: &StandaloneOptions,
+    options: &RunOptions<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<FinishedStandalone, Error> {
@@ -167,9 +165,10 @@ fn check_servers(
     servers.check()?;
     if layout == Some(Layout::Existing) && servers.is_own() && !servers.have_data() {
         let text = "the layout `existing` needs documents, but a new server has none";
-        return Err(Error::new(Kind::BadInput, text).with_hint(
+        return refuse(
+            text,
             "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or use a layout that loads documents",
-        ));
+        );
     }
     // All servers have the same kind of storage, so it is checked once.
     if is_first && servers.is_own() {
@@ -230,18 +229,9 @@ fn empty(plan: &Plan) -> IndexBuildDocument {
         dyno_version: VERSION.to_owned(),
         started_at: Timestamp::now().to_string(),
         status: RunStatus::Running,
-        ended_at: None,
-        status_reason: None,
         name: plan.name.clone(),
         plan: dyno_plan::file::recorded(plan),
-        server: ExperimentServer::default(),
-        collection: CollectionFacts::default(),
-        environment: None,
-        disk: None,
-        builds: Vec::new(),
-        remedy: None,
-        configurations: Vec::new(),
-        caveats: Vec::new(),
+        ..IndexBuildDocument::default()
     }
 }
 

@@ -6,9 +6,9 @@ use dyno_engine::context::Context;
 use dyno_engine::deployment::locality::{self, process_at};
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::storage::StorageUnderTest;
-use dyno_engine::deployment::{DeploymentUnderTest, describe};
+use dyno_engine::deployment::{DataMember, DeploymentUnderTest, describe};
 use dyno_engine::recording::roles::Tables;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, refuse};
 use dyno_load::connect::{CancelCheck, Connector, Control};
 use dyno_observe::doctor::Subject;
 use dyno_observe::environment::examine;
@@ -57,23 +57,7 @@ struct Running {
     deployment: Option<DeploymentUnderTest>,
     /// Connections for documents and commands: one for each connection string.
     clients: Vec<Connector>,
-    members: Vec<Member>,
-}
-
-/// A server with data.
-pub(crate) struct Member {
-    pub(crate) name: String,
-    /// Data folder, if the server was started.
-    pub(crate) data: Option<PathBuf>,
-    pub(crate) process: u32,
-    connector: Connector,
-}
-
-impl Member {
-    /// A connection for short queries to this server alone.
-    pub(crate) fn control(&self) -> Result<Control, Error> {
-        control(&self.connector)
-    }
+    members: Vec<DataMember>,
 }
 
 impl<'a> Servers<'a> {
@@ -150,8 +134,7 @@ impl<'a> Servers<'a> {
                 let address = remote.target.to_string();
                 let text =
                     format!("the server `{address}` is on another machine, and so are its files");
-                Err(Error::new(Kind::BadInput, text)
-                    .with_hint("run `dyno index-build` on the server's machine"))
+                refuse(text, "run `dyno index-build` on the server's machine")
             }
             _ => Ok(()),
         }
@@ -239,7 +222,7 @@ impl<'a> Servers<'a> {
         Ok(Running {
             deployment: None,
             clients: vec![connector.clone()],
-            members: vec![Member { name: ALONE.to_owned(), data: None, process, connector }],
+            members: vec![DataMember { name: ALONE.to_owned(), data: None, process, connector }],
         })
     }
 
@@ -271,19 +254,14 @@ impl<'a> Servers<'a> {
         &self,
         deployment: &DeploymentUnderTest,
         clients: &[Connector],
-    ) -> Result<Vec<Member>, Error> {
-        let are_joined = self.topology.is_joined();
-        let members = deployment.data_members()?.into_iter().enumerate();
-        let members = members.map(|(number, member)| Member {
-            name: member.name,
-            data: Some(member.data),
-            process: member.process,
-            connector: match clients.get(number).filter(|_| !are_joined) {
-                Some(client) => client.clone(),
-                None => member.connector,
-            },
-        });
-        Ok(members.collect())
+    ) -> Result<Vec<DataMember>, Error> {
+        let mut members = deployment.data_members()?;
+        if !self.topology.is_joined() {
+            for (member, client) in members.iter_mut().zip(clients) {
+                member.connector = client.clone();
+            }
+        }
+        Ok(members)
     }
 
     /// Waits until all replica set members have all writes.
@@ -309,7 +287,7 @@ impl<'a> Servers<'a> {
     }
 
     /// Servers with data.
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[DataMember] {
         &self.running().members
     }
 
@@ -388,13 +366,8 @@ impl<'a> Servers<'a> {
     /// Tables in the files of each server with data that reports them.
     pub(crate) fn tables(&self) -> Tables {
         let mut tables = Tables::default();
-        for member in self.members() {
-            let Ok(mut control) = member.control() else {
-                continue;
-            };
-            if let Ok(found) = Tables::ask(&mut control) {
-                tables.join(found);
-            }
+        for mut control in self.members().iter().flat_map(|member| control(&member.connector)) {
+            tables.join(Tables::ask(&mut control).unwrap_or_default());
         }
         tables
     }
@@ -457,7 +430,8 @@ impl<'a> Servers<'a> {
     }
 }
 
-fn control(connector: &Connector) -> Result<Control, Error> {
+/// A connection for short queries.
+pub(crate) fn control(connector: &Connector) -> Result<Control, Error> {
     let control = connector.control();
     let mut control =
         control.map_err(|error| Error::from(error).context("cannot connect to the server"))?;

@@ -38,7 +38,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let found =
-        find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
+        find(Some(&project_dir().join("drivers")), None, |name| name == "wire", &Cancel::new())
+            .unwrap();
     let build = found.drivers["wire"].version.build.clone();
     println!(
         "{MESSAGES} messages, one in flight, {ROUNDS} rounds in turns; driver built as {}",
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn has_driver() -> bool {
-    find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new())
+    find(Some(&project_dir().join("drivers")), None, |name| name == "wire", &Cancel::new())
         .is_ok_and(|found| found.drivers.contains_key("wire"))
 }
 
@@ -182,7 +183,6 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         server: &[],
         meter: None,
         machines: None,
-        judge: dyno_analyze::messages::judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),
         polls_heartbeats: true,

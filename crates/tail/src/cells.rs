@@ -203,6 +203,7 @@ mod tests {
         Driver {
             name: name.to_owned(),
             run: PathBuf::from("run"),
+            is_built_in: false,
             version: DriverVersion {
                 contract: 1,
                 language: "sh".into(),

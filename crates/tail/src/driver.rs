@@ -1,4 +1,4 @@
-//! Finds the available drivers: folders with an executable `run`, which report their capabilities.
+//! Finds the available drivers: folders with an executable `run`, and `wire` inside this program. They report their capabilities.
 
 use crate::error::{TailError, with_hint};
 use dyno_engine::{Cancel, Error, Kind};
@@ -16,21 +16,40 @@ use std::time::Duration;
 pub const CONTRACT: u64 = 1;
 /// Longest time for `run version`: a Java runtime on a busy machine takes several seconds.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
+/// The driver inside this program.
+pub const WIRE: &str = "wire";
+/// First argument with which this program is that driver.
+pub const BUILT_IN: &str = "driver-wire";
 /// Exit code of a driver whose toolchain or build is missing.
 const MISSING: i32 = 3;
 
 /// A driver that can run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driver {
-    /// Name of the driver's folder.
+    /// Name of the driver's folder, or [`WIRE`].
     pub name: String,
     /// The executable.
     pub run: PathBuf,
+    /// The executable is this program, which needs the argument [`BUILT_IN`].
+    pub is_built_in: bool,
     /// The driver's answer to `run version`.
     pub version: DriverVersion,
 }
 
-/// Drivers found in a folder.
+impl Driver {
+    /// A command that runs the driver; the role follows.
+    pub fn command(&self) -> Command {
+        command(&self.run, self.is_built_in)
+    }
+}
+
+fn command(run: &Path, is_built_in: bool) -> Command {
+    let mut command = Command::new(run);
+    command.args(is_built_in.then_some(BUILT_IN));
+    command
+}
+
+/// Drivers found in a folder and in this program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// By name.
@@ -75,24 +94,29 @@ impl Found {
     }
 }
 
-/// Asks the wanted drivers in `folder` (each `NAME/run`) for their version; only those, because some need a second to answer.
-/// Drivers that cannot run are listed as skipped.
+/// Asks the wanted drivers for their version; only those, because some need a second to answer. They are `NAME/run` in `folder`, and
+/// [`WIRE`] inside the program `own`, which precedes a folder of this name. Drivers that cannot run are listed as skipped.
 ///
 /// # Errors
 /// [`TailError::File`] if the folder cannot be read, [`TailError::Interrupted`].
 pub fn find(
-    folder: &Path,
+    folder: Option<&Path>,
+    own: Option<&Path>,
     wanted: impl Fn(&str) -> bool,
     cancel: &Cancel,
 ) -> Result<Found, TailError> {
-    let entries = std::fs::read_dir(folder).map_err(TailError::file(folder))?;
     let mut programs = BTreeMap::new();
-    for entry in entries {
-        let entry = entry.map_err(TailError::file(folder))?;
-        let run = entry.path().join("run");
-        if run.is_file() {
-            programs.insert(entry.file_name().to_string_lossy().into_owned(), run);
+    if let Some(folder) = folder {
+        for entry in std::fs::read_dir(folder).map_err(TailError::file(folder))? {
+            let entry = entry.map_err(TailError::file(folder))?;
+            let run = entry.path().join("run");
+            if run.is_file() {
+                programs.insert(entry.file_name().to_string_lossy().into_owned(), run);
+            }
         }
+    }
+    if let Some(own) = own {
+        programs.insert(WIRE.to_owned(), own.to_owned());
     }
     let mut found = Found::default();
     for (name, run) in programs {
@@ -100,14 +124,15 @@ pub fn find(
             found.others.push(name);
             continue;
         }
-        let version = match ask(&run, cancel) {
+        let is_built_in = name == WIRE && own.is_some();
+        let version = match ask(command(&run, is_built_in), cancel) {
             Ok(answer) => understand(&answer),
             Err(error) if error.kind == Kind::Interrupted => return Err(TailError::Interrupted),
             Err(error) => Err(with_hint(&error)),
         };
         match version.and_then(|version| of_version(&name, version)) {
             Ok(version) => {
-                let driver = Driver { name: name.clone(), run, version };
+                let driver = Driver { name: name.clone(), run, is_built_in, version };
                 found.drivers.insert(name, driver);
             }
             Err(reason) => found.skipped.push(SkippedDriver { name, reason }),
@@ -131,8 +156,7 @@ fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, Strin
     ))
 }
 
-fn ask(run: &Path, cancel: &Cancel) -> Result<Output, Error> {
-    let mut command = Command::new(run);
+fn ask(mut command: Command, cancel: &Cancel) -> Result<Output, Error> {
     command.arg("version");
     set_death_signal(&mut command, Signal::SIGKILL);
     let call = Call {
@@ -246,7 +270,7 @@ mod tests {
             std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         std::fs::create_dir(folder.path().join("conformance")).unwrap();
-        let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
+        let found = find(Some(folder.path()), None, |_| true, &Cancel::new()).unwrap();
         assert_eq!(found.drivers.keys().collect::<Vec<_>>(), ["good"]);
         let skipped =
             SkippedDriver { name: "absent".to_owned(), reason: "no toolchain".to_owned() };
@@ -259,11 +283,13 @@ mod tests {
         assert!(reason(&found, "good", "consume").contains("`consume`"));
         assert_eq!(reason(&found, "absent", "produce"), "no toolchain");
         assert!(reason(&found, "other", "produce").ends_with(" good"));
-        let one = find(folder.path(), |name| name == "absent", &Cancel::new()).unwrap();
+        let one = find(Some(folder.path()), None, |name| name == "absent", &Cancel::new()).unwrap();
         assert_eq!((one.drivers.len(), one.skipped.len()), (0, 1));
         // Drivers that were not asked are named as well.
         assert!(reason(&one, "other", "produce").ends_with(" good"));
-        assert!(find(&folder.path().join("nowhere"), |_| true, &Cancel::new()).is_err());
+        assert!(
+            find(Some(&folder.path().join("nowhere")), None, |_| true, &Cancel::new()).is_err()
+        );
     }
 
     fn only_driver(script: &str) -> tempfile::TempDir {
@@ -280,7 +306,7 @@ mod tests {
         let folder = only_driver("");
         let run = folder.path().join("one/run");
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
+        let found = find(Some(folder.path()), None, |_| true, &Cancel::new()).unwrap();
         let reason = &found.skipped[0].reason;
         assert!(reason.starts_with("cannot start `run version`: "), "{reason}");
         assert!(reason.ends_with("; see `drivers/README.md`"), "{reason}");
@@ -292,7 +318,7 @@ mod tests {
         let cancel = Cancel::new();
         cancel.cancel();
         let began = Instant::now();
-        let found = find(folder.path(), |_| true, &cancel);
+        let found = find(Some(folder.path()), None, |_| true, &cancel);
         assert!(matches!(found, Err(TailError::Interrupted)), "{found:?}");
         assert!(began.elapsed() < VERSION_LIMIT / 2);
     }

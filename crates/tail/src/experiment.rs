@@ -1,25 +1,24 @@
 //! Messages through a database: starts or reaches the server, then measures each combination of drivers, bound and pool, one after
 //! the other.
 
-use crate::driver::{Found, find};
+use crate::driver::{Found, WIRE, find};
 use crate::run::{Bench, Machines, run};
 use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
-use dyno_engine::deployment::{DeploymentUnderTest, describe, locality, topology_of};
+use dyno_engine::deployment::{DeploymentUnderTest, describe, topology_of};
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::consumption::WorkMeter;
 use dyno_engine::run::preflight;
-use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
-use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, VERSION};
+use dyno_engine::standalone::{self, FinishedStandalone};
+use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, RunOptions, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::Document;
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
-use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
     Cell, CellStatus, EMBEDDED_PRODUCT, HostMachine, Measured, SCHEMA_VERSION, SkippedDriver,
     TailDocument,
@@ -27,9 +26,13 @@ use dyno_record::tail::{
 use dyno_results::messages::CELLS;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Data folder of the server, in the experiment's folder.
 const SERVER_DATA: &str = "server-data";
+
+/// Advice without a folder of drivers.
+const DRIVERS_HINT: &str = "only `wire` is inside the program; for the others run `make drivers` in the source folder, and name its `drivers` with `--drivers DIR` or `DYNO_DRIVERS`";
 
 /// Name of the clock if processes run on several hosts.
 const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, corrected to this host's clock";
@@ -38,8 +41,8 @@ const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, corrected to this ho
 #[derive(Clone, Default)]
 pub struct TailOptions {
     /// Options shared with other experiments.
-    pub common: StandaloneOptions,
-    /// Folder of the drivers; default: in the current folder or next to the program.
+    pub common: RunOptions<'static>,
+    /// Folder of the drivers that are not in this program; default: in the current folder or above the program.
     pub drivers: Option<PathBuf>,
     /// Connection string of a running server, with its password.
     pub uri: Option<String>,
@@ -118,7 +121,7 @@ fn measure_in(
 
 /// Drivers and combinations to measure.
 struct Chosen {
-    drivers: PathBuf,
+    host_drivers: PathBuf,
     found: Found,
     wanted: Vec<Cell>,
     skipped: Vec<SkippedDriver>,
@@ -132,10 +135,18 @@ fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Ch
         let mut names = plan.producers.iter().chain(&plan.consumers);
         plan.producers.is_empty() || names.any(|wanted| wanted == name)
     };
-    let drivers = drivers_folder(options)?;
-    let drivers = std::path::absolute(&drivers).unwrap_or(drivers);
-    let found = find(&drivers, named, context.cancel)?;
-    let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
+    let drivers = drivers_folder(options);
+    let drivers = drivers.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+    let own = options.common.environment.executable.as_deref();
+    let found = find(drivers.as_deref(), own, named, context.cancel)?;
+    let (wanted, skipped) =
+        cells::cells(&task.plan, &plan, &found).map_err(|error| match &drivers {
+            Some(_) => error,
+            None => error.with_hint(DRIVERS_HINT),
+        })?;
+    if drivers.is_none() && plan.producers.is_empty() {
+        context.note(format!("no folder `drivers` found: measuring `{WIRE}` only"));
+    }
     for skipped in &skipped {
         let text = format!("skipping the driver `{}`: {}", skipped.name, skipped.reason);
         context.warning(&text);
@@ -144,7 +155,13 @@ fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Ch
         return Err(Error::new(Kind::Environment, "none of the chosen drivers can run")
             .with_hint("run `make drivers`, which builds them and reports missing toolchains"));
     }
-    Ok(Chosen { drivers, found, wanted, skipped })
+    let is_elsewhere = wanted.iter().any(|cell| !cell.settings.is_here());
+    let host_drivers = plan.host_drivers.map(PathBuf::from).or(drivers);
+    if is_elsewhere && host_drivers.is_none() {
+        return Err(Error::new(Kind::BadInput, "the folder of drivers on the other host is unknown")
+            .with_hint("run `make drivers` in the source folder there, and name its `drivers` with `--host-drivers DIR`"));
+    }
+    Ok(Chosen { host_drivers: host_drivers.unwrap_or_default(), found, wanted, skipped })
 }
 
 fn measure(
@@ -154,14 +171,11 @@ fn measure(
     path: &Path,
     document: &mut TailDocument,
 ) -> Result<(), Error> {
-    let Chosen { drivers, found, wanted, skipped } = chosen(task, options, context)?;
+    let Chosen { host_drivers, found, wanted, skipped } = chosen(task, options, context)?;
     document.skipped = skipped;
     if wanted.iter().any(|cell| !cell.settings.is_here()) {
         document.clock = CLOCKS_OF_HOSTS.to_owned();
     }
-    let host_drivers = task.plan.tail.as_ref();
-    let host_drivers = host_drivers.and_then(|plan| plan.host_drivers.as_ref());
-    let host_drivers = host_drivers.map_or(drivers, PathBuf::from);
     context.note("starting the server");
     let experiment =
         Experiment { task, options, context, path, found: &found, host_drivers: &host_drivers };
@@ -188,21 +202,6 @@ impl Experiment<'_> {
             environment: self.context.environment,
             embedded: self.options.common.embedded_server.as_deref(),
             folder: self.path,
-        }
-    }
-
-    /// Data folders of the servers on this machine.
-    fn data_folders(
-        &self,
-        deployment: &DeploymentUnderTest,
-        server: &ExperimentServer,
-    ) -> Vec<PathBuf> {
-        if let Some(storage) = deployment.storage() {
-            return vec![storage.data()];
-        }
-        match deployment.is_started() {
-            true => locality::planned_folders(&self.task.plan, &self.paths()),
-            false => locality::named_folders(std::iter::once(&server.settings)),
         }
     }
 
@@ -236,11 +235,9 @@ impl Experiment<'_> {
         document.polls_heartbeats = document.server.product.starts_with(EMBEDDED_PRODUCT)
             && !has_option(&uri, "serverMonitoringMode");
         let processes = deployment.processes();
-        let meter = WorkMeter::of_deployment(
-            deployment,
-            &self.data_folders(deployment, &document.server),
-            context.cancel,
-        );
+        let settings = std::iter::once(&document.server.settings);
+        let folders = deployment.local_folders(plan, &self.paths(), settings);
+        let meter = WorkMeter::of_deployment(deployment, &folders, context.cancel);
         let interrupted = || context.cancel.requested();
         let warn = |text: &str| context.warning(text);
         let machines = Machines::new(&warn);
@@ -252,29 +249,31 @@ impl Experiment<'_> {
             meter: Some(&meter),
             host_drivers: self.host_drivers,
             polls_heartbeats: document.polls_heartbeats,
-            judge: dyno_analyze::messages::judge,
             interrupted: &interrupted,
         };
         let all = wanted.len();
         let mut failed = Vec::new();
+        let begin = Instant::now();
         for (place, mut cell) in wanted.into_iter().enumerate() {
             context.cancel.check()?;
-            context.note(format!("{} of {all}: {}", place + 1, cell.name));
+            // As long as the cells before it.
+            let mean_s = begin.elapsed().as_secs_f64() / place.max(1) as f64;
+            let left = Quantity::seconds(mean_s * (all - place) as f64).brief();
+            let left = if place == 0 { String::new() } else { format!(", {left} left") };
+            context.note(format!("cell {} of {all}: {}{left}", place + 1, cell.name));
             let failure = self.measure_cell(&bench, &mut cell)?;
+            let wrong = cell.reason.as_ref().map(|reason| format!("{}: {reason}", cell.name));
+            document.cells.push(cell);
+            document.hosts = hosts_of(&machines);
             if let Some(failure) = failure
                 && (deployment.ended().is_some() || all == 1)
             {
-                document.cells.push(cell);
-                document.hosts = hosts_of(&machines);
                 return Err(failure);
             }
-            if let Some(reason) = &cell.reason {
-                let text = format!("{}: {reason}", cell.name);
-                context.warning(text.as_str());
+            if let Some(text) = wrong {
+                context.warning(&text);
                 failed.push(text);
             }
-            document.cells.push(cell);
-            document.hosts = hosts_of(&machines);
             // A killed process leaves its results so far.
             document.write(self.path)?;
             context.cancel.check()?;
@@ -346,21 +345,18 @@ fn in_short(measured: &Measured) -> String {
     )
 }
 
-/// The folder of the drivers.
-fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
-    if let Some(folder) = &options.drivers {
-        return Ok(folder.clone());
+/// The folder of the drivers that are not in this program, if there is one.
+fn drivers_folder(options: &TailOptions) -> Option<PathBuf> {
+    if options.drivers.is_some() {
+        return options.drivers.clone();
     }
-    let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file() && folder.is_dir();
+    let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file();
     let here = PathBuf::from("drivers");
     let program = options.common.environment.executable.as_deref();
     let beside = program.iter().flat_map(|program| program.ancestors());
     let beside = beside.map(|folder| folder.join("drivers"));
     let mut places = std::iter::once(here).chain(beside);
-    places.find(holds_drivers).ok_or_else(|| {
-        Error::new(Kind::Environment, "cannot find the folder of drivers")
-            .with_hint("run `make drivers` in the source folder, and name its `drivers` with `--drivers DIR` or the variable `DYNO_DRIVERS`")
-    })
+    places.find(holds_drivers)
 }
 
 impl From<TailError> for Error {
@@ -386,19 +382,11 @@ fn empty(task: &Task) -> TailDocument {
         dyno_version: VERSION.to_owned(),
         started_at: Timestamp::now().to_string(),
         status: RunStatus::Running,
-        ended_at: None,
-        status_reason: None,
         name: task.plan.name.clone(),
         plan: dyno_plan::file::recorded(&task.plan),
-        server: ExperimentServer::default(),
-        polls_heartbeats: false,
         clock: "CLOCK_MONOTONIC of this host".to_owned(),
         cpus,
-        environment: None,
-        hosts: Vec::new(),
-        skipped: Vec::<SkippedDriver>::new(),
-        cells: Vec::new(),
-        caveats: Vec::new(),
+        ..TailDocument::default()
     }
 }
 

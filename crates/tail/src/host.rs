@@ -15,7 +15,6 @@ use dyno_record::model::Environment;
 use dyno_record::tail::{DriverVersion, HostClock, Sample};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -89,7 +88,6 @@ pub struct Host {
     clock: OffsetEstimator,
     /// Offsets with their instants on this host, from before the start to after the end.
     offsets: Vec<(i64, Offset)>,
-    looks: u64,
     /// Versions of the drivers on the host.
     versions: BTreeMap<String, DriverVersion>,
     /// Bytes of all stamps at the last sample.
@@ -170,7 +168,6 @@ impl Host {
             units: Units::read(),
             clock: OffsetEstimator::default(),
             offsets: Vec::new(),
-            looks: 0,
             versions: BTreeMap::new(),
             stamped: 0,
         };
@@ -244,7 +241,7 @@ impl Host {
             return Err(cannot(format!("it does not support `{role}`")));
         }
         self.versions.insert(name.to_owned(), version.clone());
-        Ok(Driver { name: name.to_owned(), run, version })
+        Ok(Driver { name: name.to_owned(), run, is_built_in: false, version })
     }
 
     /// A command that runs `run role options…` on the host. It reads the connection string from the first line of its input, not
@@ -350,8 +347,7 @@ impl Host {
         self.round_trip()?;
         self.keep_offset()?;
         // A different end marker each time, because a process name could look like one.
-        self.looks += 1;
-        let end = format!(".{}-{}", self.looks, realtime_ns());
+        let end = format!(".{}", realtime_ns());
         self.say(&format!("look {end}"))?;
         let (mut stats, mut stamped) = (Stats::default(), 0);
         loop {
@@ -470,18 +466,12 @@ fn ssh(host: &str, words: &[&OsStr]) -> Result<Command, TailError> {
 
 /// Quotes the words for a shell.
 fn quoted(words: &[&OsStr]) -> Result<String, TailError> {
-    let mut line = String::new();
-    for word in words {
-        let word = word.to_str().and_then(|word| shlex::try_quote(word).ok());
-        let word = word.ok_or_else(|| {
-            TailError::Settings(
-                "paths and options of other hosts must be valid UTF-8 without NUL".to_owned(),
-            )
-        })?;
-        // Writing to a string cannot fail.
-        let _ = write!(line, "{}{word}", if line.is_empty() { "" } else { " " });
-    }
-    Ok(line)
+    let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
+    words.and_then(|words| shlex::try_join(words).ok()).ok_or_else(|| {
+        TailError::Settings(
+            "paths and options of other hosts must be valid UTF-8 without NUL".to_owned(),
+        )
+    })
 }
 
 /// Parses nanoseconds from `1700000000.123456`.

@@ -1,5 +1,4 @@
-//! Messages through the database: runs producers and consumers of `drivers/` as child processes, and adds up their stamps. The
-//! caller judges whether latency grows over a run, and why ([`run::Bench::judge`]).
+//! Messages through the database: runs producers and consumers of `drivers/` as child processes, and adds up their stamps.
 
 mod cells;
 pub mod downsample;

@@ -13,26 +13,16 @@ pub(crate) fn lines(stream: impl Read) -> impl Iterator<Item = String> {
 
 fn next_line(reader: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
-    let mut has_begun = false;
-    loop {
-        let piece = reader.fill_buf().ok()?;
-        if piece.is_empty() {
-            break;
-        }
-        has_begun = true;
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let part = &piece[..end.unwrap_or(piece.len())];
-        line.extend_from_slice(&part[..part.len().min(LONGEST_BYTES - line.len())]);
-        let used = end.map_or(piece.len(), |end| end + 1);
-        reader.consume(used);
-        if end.is_some() {
-            break;
-        }
+    let kept = reader.by_ref().take(LONGEST_BYTES as u64).read_until(b'\n', &mut line);
+    if kept.ok()? == 0 {
+        return None;
     }
-    if line.ends_with(b"\r") {
-        line.pop();
+    if !line.ends_with(b"\n") {
+        reader.skip_until(b'\n').ok()?;
     }
-    has_begun.then(|| String::from_utf8_lossy(&line).into_owned())
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    Some(String::from_utf8_lossy(line).into_owned())
 }
 
 #[cfg(test)]

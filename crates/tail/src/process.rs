@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,19 +84,18 @@ impl Ending {
 }
 
 impl Process {
-    /// Starts `run role arguments…`, with the connection string only in the environment, where other users cannot see it. `name` is
+    /// Starts `command role arguments…`, with the connection string only in the environment, where other users cannot see it. `name` is
     /// for messages: `producer 0 (python)`.
     ///
     /// # Errors
     /// [`TailError::Process`].
     pub fn start(
         name: &str,
-        run: &Path,
+        mut command: Command,
         role: &str,
         arguments: &[OsString],
         uri: &str,
     ) -> Result<Process, TailError> {
-        let mut command = Command::new(run);
         command.arg(role).args(arguments).env("DYNO_URI", uri);
         Process::spawn(name, command)
     }
@@ -335,7 +333,8 @@ mod tests {
         let run = folder.path().join("run");
         std::fs::write(&run, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let process = Process::start("producer 0 (sh)", &run, "produce", &[], "mongodb://x");
+        let process =
+            Process::start("producer 0 (sh)", Command::new(&run), "produce", &[], "mongodb://x");
         (folder, process.unwrap())
     }
 

@@ -37,7 +37,7 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
     let mut hosts = Hosts::open(bench, settings)?;
     if let Some(machines) = bench.machines {
-        hosts.look_at(machines);
+        hosts.producers.iter().chain(&hosts.consumers).for_each(|host| machines.look_at(host));
     }
     let connector = Connector::new(&target, credentials)?;
     let mut control = connector.control()?;
@@ -138,7 +138,7 @@ fn with_collection(
     let (server, interrupted) = (watch.server(), watch.interrupted);
     // Before gathering, which may write to the servers' disk.
     let consumption = metered.and_then(|(meter, started)| meter.finish(started.end()));
-    let mut measured = gather(bench, settings, hosts, producers, consumers, folder)?;
+    let mut measured = gather(settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {
         consumer.stopped = stopped && consumer.sum.lost > 0;
     }

@@ -2,10 +2,8 @@
 
 use crate::error::TailError;
 use dyno_record::plain_file;
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
-use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Read};
+use std::path::Path;
 
 /// Bytes of a record of either kind.
 pub const RECORD_BYTES: usize = 32;
@@ -110,72 +108,34 @@ impl Stamp for Received {
     }
 }
 
-/// The records of a file. Ends after the first error.
-#[derive(Debug)]
-pub struct Reader<T> {
-    path: PathBuf,
-    file: BufReader<File>,
-    records: u64,
-    ended: bool,
-    kind: PhantomData<T>,
-}
-
-impl<T: Stamp> Reader<T> {
-    /// Opens a stamp file.
-    ///
-    /// # Errors
-    /// [`TailError::File`].
-    pub fn open(path: &Path) -> Result<Self, TailError> {
-        let file = plain_file::open(path).map_err(TailError::file(path))?;
-        Ok(Reader {
+/// Passes on the stamps of a file, one after the other.
+///
+/// # Errors
+/// The first error of `take`, [`TailError::File`], or [`TailError::Stamps`] for a record that is not valid.
+pub fn read<T: Stamp>(
+    path: &Path,
+    mut take: impl FnMut(T) -> Result<(), TailError>,
+) -> Result<(), TailError> {
+    let file = plain_file::open(path).map_err(TailError::file(path))?;
+    let mut file = BufReader::with_capacity(1 << 16, file);
+    let mut record = Vec::with_capacity(RECORD_BYTES);
+    for number in 0_u64.. {
+        record.clear();
+        let next = file.by_ref().take(RECORD_BYTES as u64).read_to_end(&mut record);
+        if next.map_err(TailError::file(path))? == 0 {
+            break;
+        }
+        let wrong = |reason: String| TailError::Stamps {
             path: path.to_owned(),
-            file: BufReader::with_capacity(1 << 16, file),
-            records: 0,
-            ended: false,
-            kind: PhantomData,
-        })
+            reason: format!("record {number}: {reason}"),
+        };
+        let whole = record
+            .as_slice()
+            .try_into()
+            .map_err(|_| wrong(format!("truncated to {} of {RECORD_BYTES} bytes", record.len())))?;
+        take(T::decode(whole).map_err(wrong)?)?;
     }
-
-    fn wrong(&self, reason: &str) -> TailError {
-        TailError::Stamps {
-            path: self.path.clone(),
-            reason: format!("record {}: {reason}", self.records),
-        }
-    }
-
-    fn read(&mut self) -> Result<Option<T>, TailError> {
-        let mut record = [0; RECORD_BYTES];
-        let mut filled = 0;
-        while filled < RECORD_BYTES {
-            match self.file.read(&mut record[filled..]) {
-                Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => {
-                    return Err(
-                        self.wrong(&format!("truncated to {filled} of {RECORD_BYTES} bytes"))
-                    );
-                }
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(TailError::file(&self.path)(error)),
-            }
-        }
-        let stamp = T::decode(&record).map_err(|reason| self.wrong(&reason))?;
-        self.records += 1;
-        Ok(Some(stamp))
-    }
-}
-
-impl<T: Stamp> Iterator for Reader<T> {
-    type Item = Result<T, TailError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let next = self.read().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -190,8 +150,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stamps");
         std::fs::write(&path, bytes).unwrap();
-        let reader = Reader::open(&path).unwrap();
-        reader.map(|read: Result<T, TailError>| read.map_err(|error| error.to_string())).collect()
+        let mut found = Vec::new();
+        let result = super::read(&path, |stamp| {
+            found.push(Ok(stamp));
+            Ok(())
+        });
+        found.extend(result.err().map(|error| Err(error.to_string())));
+        found
     }
 
     #[test]

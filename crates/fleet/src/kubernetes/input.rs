@@ -50,10 +50,6 @@ impl RenderInput<'_> {
         !matches!(self.plan.server.kind, ServerKind::Uri)
     }
 
-    pub(super) fn watches_servers(&self) -> bool {
-        watches_servers(self.plan)
-    }
-
     pub(super) fn metadata(&self, name: &str, part: &str) -> Value {
         json!({"name": name, "namespace": self.kubernetes.namespace, "labels": self.labels(part)})
     }
@@ -71,11 +67,6 @@ impl RenderInput<'_> {
             "app.kubernetes.io/name": "dyno",
             "app.kubernetes.io/instance": label(self.run),
         })
-    }
-
-    /// Servers of each pod.
-    pub(super) fn servers_of_pod(&self) -> u32 {
-        servers_of_pod(self.kubernetes, self.plan.server.pairs)
     }
 
     /// Resources of a pod. With exclusive CPUs, limits equal requests in whole CPUs and memory: the pod is then `Guaranteed`, which

@@ -1,7 +1,10 @@
 //! The servers under test: a StatefulSet with each pod on a separate node. A pod has a server and a volume for each disk, or
 //! several servers that share volumes.
 
-use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
+use super::input::{
+    RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity, servers_of_pod,
+    watches_servers,
+};
 use super::{agent, secrets};
 use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::placement::{ClientPolicy, PlacementRequest, Policy, names_clients};
@@ -18,7 +21,7 @@ const WATCHER_MEMORY: &str = "128Mi";
 pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let kubernetes = input.kubernetes;
     let selector = input.labels("server");
-    let servers = 0..input.servers_of_pod();
+    let servers = 0..servers_of_pod(input.kubernetes, input.plan.server.pairs);
     let ports: Vec<Value> = servers
         .clone()
         .map(|number| json!({"name": port_name(number), "port": port(number), "targetPort": port_name(number)}))
@@ -34,7 +37,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     if has_certificates(&input.plan.server) {
         volumes.push(secrets::of_server().0);
     }
-    if input.watches_servers() {
+    if watches_servers(input.plan) {
         containers.push(watcher(input));
         volumes.push(agent::redis_volume());
     }
@@ -42,7 +45,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 60,
         // The agent must see the servers' processes.
-        "shareProcessNamespace": input.watches_servers(),
+        "shareProcessNamespace": watches_servers(input.plan),
         "securityContext": pod_security(USER),
         "affinity": apart(&selector),
         "containers": containers,
@@ -104,7 +107,7 @@ fn mount_path(input: &RenderInput<'_>, number: u32) -> String {
 /// Number of a server's volume, and its folder there if the volume is shared.
 fn place(input: &RenderInput<'_>, number: u32) -> (u32, Option<String>) {
     let disks = input.kubernetes.disks;
-    let is_shared = input.servers_of_pod() != disks;
+    let is_shared = servers_of_pod(input.kubernetes, input.plan.server.pairs) != disks;
     // Without disks there is one volume, on the node's disk.
     let disk = number % disks.max(1);
     (disk, is_shared.then(|| format!("server-{number}")))
@@ -172,7 +175,7 @@ fn server(input: &RenderInput<'_>, number: u32) -> Value {
 /// Container of the agent that reads the node and the pod's servers. It runs as the servers' user, to read their processes, and
 /// leaves them the exclusive CPUs.
 fn watcher(input: &RenderInput<'_>) -> Value {
-    let servers = 0..input.servers_of_pod();
+    let servers = 0..servers_of_pod(input.kubernetes, input.plan.server.pairs);
     let mounts = servers.clone().map(|number| {
         let mut mount = mount(input, number);
         mount["readOnly"] = true.into();

@@ -5,7 +5,7 @@ use dyno_engine::deployment::expected::check_elsewhere;
 use dyno_engine::deployment::placement::check_clients_alone;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::environment::Environment;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, refuse};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
 use dyno_plan::model::{PageCache, ServerKind};
@@ -14,14 +14,7 @@ use dyno_plan::topology::Topology;
 use dyno_record::document::variant_name;
 use std::path::Path;
 
-/// Checks that all plans of an experiment have the first one's hosts, agents and kind of server.
-pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
-    let Some((first, others)) = plans.split_first() else {
-        return Ok(());
-    };
-    others.iter().try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
-}
-
+/// Checks that a plan has these hosts, agents and kind of server, which are the first plan's.
 pub(super) fn check_fits(
     plan: &Plan,
     fleet: Option<&FleetPlan>,
@@ -34,8 +27,7 @@ pub(super) fn check_fits(
     };
     let text =
         format!("a later plan has {what} than the first plan, for which the hosts were prepared");
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("run one experiment for each, and compare their runs with `dyno compare`"))
+    refuse(text, "run one experiment for each, and compare their runs with `dyno compare`")
 }
 
 /// Refuses plans that a fleet cannot perform, and plans without a fleet.
@@ -98,6 +90,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), Error> {
 fn unsupported(plan: &Plan) -> Option<&'static str> {
     let server = &plan.server;
     [
+        ("data.collections", plan.is_own()),
         ("traces", !plan.traces.is_empty()),
         ("trace", plan.trace.is_some()),
         ("data.page_cache", plan.data.page_cache != PageCache::Keep),
@@ -119,7 +112,7 @@ pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
     let text = format!(
         "`fleet.amounts` is `{amounts}`, but `dyno fleet {verb}` searches for numbers of the whole fleet"
     );
-    Err(Error::new(Kind::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
+    refuse(text, "set `fleet.amounts` to `in-all`")
 }
 
 /// Number of independent deployments on this many server hosts; at least 1.
@@ -145,7 +138,7 @@ pub(super) fn deployments(plan: &Plan, fleet: &FleetPlan, hosts: u32) -> Result<
             "name one host, map clients to independent servers by `pairs` or `all-to-all`, or start a replica set with a member on each host (`server.topology`)",
         ),
     };
-    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+    refuse(text, hint)
 }
 
 /// Refuses servers that no host can start, or that do not match the number of server hosts.

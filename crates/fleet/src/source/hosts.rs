@@ -4,7 +4,7 @@
 use crate::inventory::Inventory;
 use crate::program::{self, Call};
 use dyno_engine::Cancel;
-use dyno_engine::{Error, Kind, OrFault};
+use dyno_engine::{Error, Kind, OrFault, refuse};
 use dyno_servers::MemoryFile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -97,8 +97,7 @@ impl Hosts {
         // Ansible treats a missing file as an empty inventory.
         if !is_list(&self.inventory) && !self.inventory.exists() {
             let text = format!("the inventory `{}` does not exist", self.inventory.display());
-            return Err(Error::new(Kind::BadInput, text)
-                .with_hint("set `--inventory FILE`, as for `ansible-playbook`"));
+            return refuse(text, "set `--inventory FILE`, as for `ansible-playbook`");
         }
         let list = ["--list".as_ref()];
         let output = self.run("ansible-inventory", &list, None, Some(cancel))?;
@@ -234,8 +233,7 @@ pub(super) fn check_words(program: &Started) -> Result<(), Error> {
         "an argument of `{}` on `{}` contains an expression that Ansible would evaluate: {word:?}",
         program.name, program.host
     );
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("remove `{{`, `{%`, `{#` and `#jinja2:` from the plan"))
+    refuse(text, "remove `{{`, `{%`, `{#` and `#jinja2:` from the plan")
 }
 
 /// Whether an inventory is a list of host names, which contains a comma, instead of a file.

@@ -16,6 +16,7 @@ use dyno_engine::{Cancel, Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::operation::Operations;
 use dyno_record::model::{Caveat, HostSettingRecord, PlacementRecord, StorageRecord};
 use dyno_record::quantity::Unit;
 use dyno_record::statement::Number;
@@ -330,7 +331,8 @@ impl Open {
             steps: vec![step],
             ..Work::default()
         };
-        controller.give(work, &without_links(count))?;
+        // Agents of servers send no windows.
+        controller.give(work, Operations::default(), &without_links(count))?;
         let until = Instant::now() + SERVE_WITHIN;
         let mut all: Vec<Option<StartedServers>> = (0..count).map(|_| None).collect();
         while all.iter().any(Option::is_none) {

@@ -13,7 +13,7 @@ use crate::options::absolute;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::choice;
 use dyno_engine::environment::Environment;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, refuse};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
@@ -35,7 +35,7 @@ pub fn check_run_name(given: &str) -> Result<(), Error> {
             "the run name `{given}` has {} characters; the maximum is {MOST_CHARACTERS}",
             given.len()
         );
-        return Err(Error::new(Kind::BadInput, text).with_hint("shorten `--fleet-run`"));
+        return refuse(text, "shorten `--fleet-run`");
     }
     Ok(())
 }
@@ -57,27 +57,6 @@ pub(super) struct Ready {
 }
 
 impl Fleet<'_> {
-    /// Refuses plans that the hosts could not perform. All plans use the first one's hosts.
-    pub(super) fn check_all(
-        &self,
-        plans: &[(&Plan, Option<&Remote>)],
-        embedded: Option<&Path>,
-        context: Context<'_>,
-    ) -> Result<(), Error> {
-        for (plan, remote) in plans {
-            self.admit(plan, *remote)?;
-        }
-        let Some(((plan, remote), others)) = plans.split_first() else {
-            return Ok(());
-        };
-        if self.options.kubernetes {
-            return plans.iter().try_for_each(|(plan, _)| self.check_cluster(plan).map(drop));
-        }
-        let ready = self.ready(plan, *remote, embedded, context)?;
-        let hosts = ready.found.servers.len() as u32;
-        others.iter().try_for_each(|(plan, remote)| check_servers(plan, *remote, hosts))
-    }
-
     /// Looks up a plan's hosts, and collects their programs. Changes nothing on them.
     ///
     /// # Errors
@@ -94,8 +73,7 @@ impl Fleet<'_> {
         let found = self.found(&fleet, context)?;
         if !self.options.apply.is_empty() && found.servers.is_empty() {
             let text = "`--apply` needs server hosts, but `fleet.servers` is empty";
-            return Err(Error::new(Kind::BadInput, text)
-                .with_hint("name the server hosts in `fleet.servers`"));
+            return refuse(text, "name the server hosts in `fleet.servers`");
         }
         check_servers(plan, remote, found.servers.len() as u32)?;
         let on_servers = match remote {

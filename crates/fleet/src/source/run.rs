@@ -83,7 +83,7 @@ pub(super) fn perform(
         agents_per_host,
         ..Work::default()
     };
-    clients(open)?.give(work, &shares)?;
+    clients(open)?.give(work, phases.plan.counted_operations(), &shares)?;
     let mut run = FleetRun {
         ended: open.agents.iter().map(|_| None).collect(),
         gone: vec![false; open.agents.len()],

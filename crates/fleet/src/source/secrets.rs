@@ -2,7 +2,7 @@
 //! nothing remains if this program is killed.
 
 use crate::secrets::{Bundle, OwnSecrets, RunningSecrets, Secrets, ServerSecrets, is_secured};
-use dyno_engine::{Error, Kind, OrFault};
+use dyno_engine::{Error, Kind, OrFault, refuse};
 use dyno_plan::Plan;
 use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::task::Remote;
@@ -118,11 +118,10 @@ impl FleetSecrets {
 
     fn own(&self, server: &ServerPlan) -> Result<Option<&Own>, Error> {
         match &self.own {
-            None if is_secured(server) => Err(Error::new(
-                Kind::BadInput,
+            None if is_secured(server) => refuse(
                 "a later plan needs users or certificates, but the hosts were prepared for a plan without them",
-            )
-            .with_hint("enable them in the first plan as well, or start a separate run for each")),
+                "enable them in the first plan as well, or start a separate run for each",
+            ),
             own => Ok(own.as_ref()),
         }
     }

@@ -3,7 +3,7 @@
 use crate::inventory::Inventory;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, refuse};
 use dyno_load::prepare::server_facts;
 use dyno_plan::Plan;
 use dyno_plan::task::Remote;
@@ -69,9 +69,10 @@ pub(super) fn running_servers(
     }
     if is_mongos {
         let text = "`fleet.servers` names hosts, but the connection string leads to a `mongos`, which does not report where the data is";
-        return Err(Error::new(Kind::BadInput, text).with_hint(
+        return refuse(
+            text,
             "remove `fleet.servers`, and add exporters of the shards to `observe.exporters`",
-        ));
+        );
     }
     let found = server.hosts()?.into_iter().filter_map(|host| match &host {
         Host::Tcp { host: name, port } => Some(RunningServer {
@@ -152,9 +153,10 @@ pub(super) fn on_hosts(
             hosts[host],
             named.join(", ")
         );
-        return Err(Error::new(Kind::BadInput, text).with_hint(
+        return refuse(
+            text,
             "set the host's `dyno_address` in the inventory to its server's address, or remove the host",
-        ));
+        );
     }
     Ok((all, left))
 }
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn host_without_a_server_is_named_with_the_servers() {
         let error = found(&["db1", "db2"], &[("10.0.0.1", 27017)]).expect_err("nothing on db2");
-        assert_eq!(error.kind, Kind::BadInput);
+        assert_eq!(error.kind, dyno_engine::Kind::BadInput);
         let text = error.to_string();
         assert!(text.contains("`db2`") && text.contains("10.0.0.1:27017"), "{text}");
         // Two names of one machine, which would count twice.

@@ -1,6 +1,7 @@
 //! Failures of agents, controller and Redis: the others name the lost one and its last action, and end within their limits.
 use crate::common::{
-    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, wait_for, window,
+    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, operations,
+    wait_for, window,
 };
 use dyno_fleet::FleetError;
 use dyno_fleet::agent::Agent;
@@ -38,7 +39,7 @@ fn endpoint_of_child() -> Endpoint {
 fn child_controller() {
     let mut controller = Controller::open(controller_options(endpoint_of_child(), 2)).unwrap();
     controller.gather(SOON).unwrap();
-    controller.give(Work::default(), &shares_of(2)).unwrap();
+    controller.give(Work::default(), operations(), &shares_of(2)).unwrap();
     thread::sleep(SOON * 2);
 }
 
@@ -64,7 +65,7 @@ fn killed_agent_is_reported_lost_by_name() {
     let mut controller = controller(&redis, 2);
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller.give(Work::default(), &shares_of(2)).unwrap();
+    controller.give(Work::default(), operations(), &shares_of(2)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     let waiting = thread::spawn(move || {
         let start = agent.wait_start(work.number, Step::Run, SOON).unwrap();
@@ -199,7 +200,7 @@ fn agent_late_at_the_barrier_is_named_with_its_last_step() {
     let mut controller = controller(&redis, 1);
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller.give(Work::default(), &shares_of(1)).unwrap();
+    controller.give(Work::default(), operations(), &shares_of(1)).unwrap();
     let step = "connecting to db";
     agent.doing(step).unwrap();
     let within = Duration::from_secs(1);
@@ -280,7 +281,7 @@ fn cancelled_work_can_be_followed_by_another() {
     let mut controller = controller(&redis, 1);
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller.give(Work::default(), &shares_of(1)).unwrap();
+    controller.give(Work::default(), operations(), &shares_of(1)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     let waiting = thread::spawn(move || {
         let start = agent.wait_start(work.number, Step::Load, SOON).unwrap();
@@ -291,7 +292,7 @@ fn cancelled_work_can_be_followed_by_another() {
     let (agent, start) = waiting.join().unwrap();
     assert_eq!(start, None);
     assert!(agent.is_cancelled(1) && !agent.is_cancelled(2));
-    controller.give(Work::default(), &shares_of(1)).unwrap();
+    controller.give(Work::default(), operations(), &shares_of(1)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     assert_eq!(work.number, 2);
 }

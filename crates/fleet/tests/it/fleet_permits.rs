@@ -1,5 +1,5 @@
 //! Work over Redis that exceeds an agent's options: a real agent refuses it before doing anything.
-use crate::common::{RedisServer, SOON, controller_options};
+use crate::common::{RedisServer, SOON, controller_options, operations};
 use dyno_engine::context::Context;
 use dyno_engine::environment::Environment;
 use dyno_engine::observer::Unobserved;
@@ -88,7 +88,7 @@ fn answer(redis: &RedisServer, serve: bool, plan: &Plan, server: &str) -> Error 
         steps: vec![Step::Run],
         ..Work::default()
     };
-    controller.give(work, &one_share(plan)).unwrap();
+    controller.give(work, operations(), &one_share(plan)).unwrap();
     let answer = agent.join().unwrap().unwrap_err();
     controller.abort("the test is over", SOON).unwrap();
     answer
@@ -118,7 +118,7 @@ fn agent_refuses_loads_and_servers_beyond_its_permits() {
     let parameter = answer(true, set, "127.0.0.1");
     has_hint(parameter, "`--parameter enableTestCommands=1`");
     let steer = |plan: &mut Plan| plan.server.receive_packet_steering = Some("lo".into());
-    has_hint(answer(true, steer, "127.0.0.1"), "`--rps lo`");
+    has_hint(answer(true, steer, "127.0.0.1"), "`--receive-packet-steering lo`");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn unreadable_sources_are_checked_and_reported_before_every_run() {
             steps: vec![Step::Serve],
             ..Work::default()
         };
-        controller.give(work, &one_share(&plan)).unwrap();
+        controller.give(work, operations(), &one_share(&plan)).unwrap();
         let summary = loop {
             if let Some(Event::Done { summary, .. }) = controller.next(SOON).unwrap() {
                 break summary;
@@ -183,7 +183,7 @@ fn watch_only_agent_starts_nothing_whatever_the_work_asks() {
             steps,
             ..Work::default()
         };
-        controller.give(work, &one_share(&plan)).unwrap();
+        controller.give(work, operations(), &one_share(&plan)).unwrap();
         let summary = loop {
             if let Some(Event::Done { summary, .. }) = controller.next(SOON).unwrap() {
                 break summary;

@@ -1,6 +1,7 @@
 //! Agents and a controller meet at a real Redis, perform a whole run, and leave nothing behind.
 use crate::common::{
-    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, window,
+    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, operations,
+    window,
 };
 use dyno_fleet::FleetError;
 use dyno_fleet::agent::Agent;
@@ -132,7 +133,7 @@ fn two_fleet_runs_join_measure_and_leave_nothing_behind() {
             steps: vec![Step::Load, Step::Run],
             ..Work::default()
         };
-        assert_eq!(controller.give(work, &shares).unwrap(), number);
+        assert_eq!(controller.give(work, operations(), &shares).unwrap(), number);
         let mut merger = merger(3);
         step(&mut controller, Step::Load, &mut merger, 3);
         step(&mut controller, Step::Run, &mut merger, 3);
@@ -240,7 +241,7 @@ fn every_key_of_a_run_has_an_expiry() {
     let mut controller = controller(&redis, 1);
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller.give(Work::default(), &shares(&plan(), 1, 1).unwrap()).unwrap();
+    controller.give(Work::default(), operations(), &shares(&plan(), 1, 1).unwrap()).unwrap();
     agent.doing("something").unwrap();
     let values = [(MetricId::of("a", "x"), 1.0)];
     let account = serde_json::Value::Null;
@@ -264,7 +265,7 @@ fn no_stage_begins_after_an_agent_has_gone() {
     controller.gather(SOON).unwrap();
     // It leaves in order while the controller does not wait for it.
     first.leave();
-    controller.give(Work::default(), &shares(&plan(), 2, 1).unwrap()).unwrap();
+    controller.give(Work::default(), operations(), &shares(&plan(), 2, 1).unwrap()).unwrap();
     let (taken, has_taken) = channel();
     let waiting = thread::spawn(move || {
         let (work, _) = second.next_work(SOON).unwrap().unwrap();
@@ -348,7 +349,7 @@ fn lost_connections_neither_lose_nor_repeat_messages() {
     let mut controller = controller(&redis, 1);
     let mut agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
-    controller.give(Work::default(), &shares(&plan(), 1, 1).unwrap()).unwrap();
+    controller.give(Work::default(), operations(), &shares(&plan(), 1, 1).unwrap()).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().expect("some work");
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     let mut seen = Vec::new();
@@ -383,7 +384,7 @@ fn missed(redis: &RedisServer, servers: u32) -> Option<u64> {
     controller.gather(SOON).unwrap();
     let mut share = shares(&plan(), 1, 1).unwrap();
     share[0].links = vec![share[0].links[0].clone(); servers as usize];
-    controller.give(Work::default(), &share).unwrap();
+    controller.give(Work::default(), operations(), &share).unwrap();
     agent.next_work(SOON).unwrap().expect("some work");
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     // Number of the newest message that has arrived.

@@ -4,7 +4,6 @@ use crate::driver::Found;
 use crate::host::Host;
 use dyno_engine::run::consumption::WorkMeter;
 use dyno_record::model::Environment;
-use dyno_record::tail::{Judgement, Timeline};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,8 +49,6 @@ pub struct Bench<'a> {
     pub machines: Option<&'a Machines<'a>>,
     /// Whether drivers poll heartbeats instead of having the server stream them.
     pub polls_heartbeats: bool,
-    /// Analyzes whether a producer's latency grows, and why.
-    pub judge: fn(&Timeline) -> Judgement,
     /// Polled; `true` ends the experiment and keeps its results so far.
     pub interrupted: &'a dyn Fn() -> bool,
 }

@@ -1,16 +1,16 @@
 //! Gathers the stamps of an experiment's processes.
 
-use super::bench::Bench;
 use super::member::{Hosts, Member, Role, STOP_LIMIT, schedule_path};
 use crate::driver::Driver;
 use crate::error::TailError;
 use crate::host::{Correction, Host};
 use crate::messages::{Consumed, Produced};
 use crate::process::Ending;
-use crate::stamps::{Reader, Received, Sent};
+use crate::stamps::{Received, Sent};
 use crate::tables::Receipts;
 use crate::timeline::{Asked, timeline};
-use crate::{split, sums, tables};
+use crate::{split, stamps, sums, tables};
+use dyno_analyze::messages::judge;
 use dyno_record::tail::{
     ConsumerRecord, ConsumerSum, DriverRecord, HostClock, Measured, ProducerRecord, ProducerSum,
     QueuePlace, Settings,
@@ -38,14 +38,6 @@ impl Clocks {
         Ok(Clocks { producers, consumers })
     }
 
-    fn sent_here_ns(&self, there_ns: i64) -> i64 {
-        to_here_ns(self.producers.as_ref(), there_ns)
-    }
-
-    fn received_here_ns(&self, there_ns: i64) -> i64 {
-        to_here_ns(self.consumers.as_ref(), there_ns)
-    }
-
     fn records(&self, hosts: &Hosts) -> Vec<HostClock> {
         let both = [
             (&hosts.producers, &self.producers, Role::Produce),
@@ -59,8 +51,9 @@ impl Clocks {
     }
 }
 
-fn to_here_ns(clock: Option<&Correction>, there_ns: i64) -> i64 {
-    clock.map_or(there_ns, |clock| clock.to_here_ns(there_ns))
+/// Converts an instant of a stamp to this host's clock.
+fn to_here_ns(clock: &Option<Correction>, there_ns: i64) -> i64 {
+    clock.as_ref().map_or(there_ns, |clock| clock.to_here_ns(there_ns))
 }
 
 /// Correction of a host's stamps.
@@ -95,7 +88,6 @@ fn record(driver: &Driver) -> DriverRecord {
 }
 
 pub(super) fn gather(
-    bench: &Bench<'_>,
     settings: &Settings,
     hosts: &mut Hosts,
     mut producers: Vec<Member>,
@@ -120,13 +112,12 @@ pub(super) fn gather(
     for (number, (member, ending)) in consumers.iter_mut().zip(&ended).enumerate() {
         let wrong = sum_error(format!("consumer {number} ({})", member.driver.name));
         let mut consumed = Consumed::new(&produced, ending.done("workers").unwrap_or(1));
-        for received in Reader::<Received>::open(&member.output)? {
-            let mut received = received?;
-            received.send_ns = clocks.sent_here_ns(received.send_ns);
-            received.received_ns = clocks.received_here_ns(received.received_ns);
-            consumed.add(&produced, received).map_err(&wrong)?;
+        stamps::read(&member.output, |mut received: Received| {
+            received.send_ns = to_here_ns(&clocks.producers, received.send_ns);
+            received.received_ns = to_here_ns(&clocks.consumers, received.received_ns);
             receipts.add(number, &received);
-        }
+            consumed.add(&produced, received).map_err(&wrong)
+        })?;
         let sum = sums::of_consumer(&produced, &consumed);
         sums::consumer_agrees(&sum, &producer_sums, ending.done("messages")).map_err(&wrong)?;
         consumer_records.push(consumer_record(settings, &produced, &consumed, sum, member, ending));
@@ -140,7 +131,7 @@ pub(super) fn gather(
             sum,
             failure: ending.failure(),
             split: split::of_producer(&produced[number], settings.points),
-            verdict: (bench.judge)(&timeline),
+            verdict: judge(&timeline),
             timeline,
             resources: member.resources(),
         }
@@ -174,10 +165,10 @@ fn read_producer(
 ) -> Result<(Produced, ProducerSum), TailError> {
     let wrong = sum_error(format!("producer {number} ({})", member.driver.name));
     let mut messages = Produced::new(settings.messages);
-    for sent in Reader::<Sent>::open(&member.output)? {
-        let sent = sent?.mapped(|there_ns| clocks.sent_here_ns(there_ns));
-        messages.add(sent).map_err(&wrong)?;
-    }
+    stamps::read(&member.output, |sent: Sent| {
+        let sent = sent.mapped(|there_ns| to_here_ns(&clocks.producers, there_ns));
+        messages.add(sent).map_err(&wrong)
+    })?;
     let sum = sums::of_producer(&messages);
     let said = ending.done("messages").zip(ending.done("failed"));
     let (acknowledged, failed) =

@@ -1,6 +1,6 @@
 //! The processes of an experiment: their hosts and options.
 
-use super::bench::{Bench, Machines};
+use super::bench::Bench;
 use crate::driver::Driver;
 use crate::error::TailError;
 use crate::host::Host;
@@ -33,13 +33,6 @@ impl Hosts {
             producers: open(&settings.producer_host)?,
             consumers: open(&settings.consumer_host)?,
         })
-    }
-
-    /// Examines their machines.
-    pub(super) fn look_at(&self, machines: &Machines<'_>) {
-        for host in self.producers.iter().chain(&self.consumers) {
-            machines.look_at(host);
-        }
     }
 
     pub(super) fn of(&mut self, role: Role) -> Option<&mut Host> {
@@ -199,7 +192,7 @@ pub(super) fn start(
             let driver = bench.found.named(name, role.as_str())?.clone();
             options.extend(["--output".into(), output.clone().into()]);
             let uri = uri_for(bench, &driver);
-            let process = Process::start(&long, &driver.run, role.as_str(), &options, &uri)?;
+            let process = Process::start(&long, driver.command(), role.as_str(), &options, &uri)?;
             (driver, process)
         }
     };

@@ -1,5 +1,4 @@
 //! Whole experiments against the embedded server, with the built drivers.
-use dyno_analyze::messages::judge;
 use dyno_engine::Cancel;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
 use dyno_record::tail::{Cause, InFlight, Measured, Schedule, Settings, TailArrivals, TailMode};
@@ -39,7 +38,6 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         server: &[],
         meter: None,
         machines: None,
-        judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),
         polls_heartbeats: true,
@@ -48,7 +46,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
 
 /// The drivers, or a skip that names the missing one.
 fn drivers(needed: &str) -> Result<Found, Skip> {
-    let found = find(&project_dir().join("drivers"), |_| true, &Cancel::new()).unwrap();
+    let found = find(Some(&project_dir().join("drivers")), None, |_| true, &Cancel::new()).unwrap();
     match found.named(needed, "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),

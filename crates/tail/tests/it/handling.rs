@@ -43,7 +43,8 @@ fn every(rate_per_s: f64) -> Option<Schedule> {
 
 fn drivers() -> Option<Found> {
     let found =
-        find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
+        find(Some(&project_dir().join("drivers")), None, |name| name == "wire", &Cancel::new())
+            .unwrap();
     or_skip(match found.named("wire", "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),
@@ -68,7 +69,6 @@ fn experiment_in(
         server: &[],
         meter: None,
         machines: None,
-        judge: dyno_analyze::messages::judge,
         interrupted,
         host_drivers: Path::new("."),
         polls_heartbeats: true,

@@ -8,6 +8,7 @@ use dyno_fleet::controller::{Controller, ControllerOptions};
 use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Version};
+use dyno_plan::operation::Operations;
 use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::PhaseKind;
 use dyno_testkit::{Skip, free_port, or_skip};
@@ -148,6 +149,11 @@ pub(crate) fn join(redis: &RedisServer, index: u32) -> Result<Agent, FleetError>
     Agent::join(agent_options(redis.endpoint(), index))
 }
 
+/// Operations of workload A.
+pub(crate) fn operations() -> Operations {
+    dyno_plan::builtin::find("a").unwrap().counted_operations()
+}
+
 /// A window with `count` operations, different for each agent and interval.
 pub(crate) fn window(agent: u32, index: u64, count: u64) -> IntervalRecord {
     let mut response = latency_histogram();
@@ -160,7 +166,7 @@ pub(crate) fn window(agent: u32, index: u64, count: u64) -> IntervalRecord {
     IntervalRecord {
         duration_ns: 1_000_000_000,
         operations: vec![OperationInterval {
-            name: "read",
+            name: "read".into(),
             service: response.clone(),
             start_delay: latency_histogram(),
             response,
