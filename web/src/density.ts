@@ -2,7 +2,7 @@
 // are side by side, or below each other on a narrow page, with the same axes and colours.
 
 import { bytes, clock, count, latency, latencyTick } from "./format";
-import { byteSplits, FONT, logSplits, place, TIME_STEPS, widthIn } from "./plot";
+import { byteSplits, FONT, place, TIME_STEPS, widthIn } from "./plot";
 import { color, mix, type Rgb, rgb } from "./theme";
 
 type Measure = "count" | "rate" | "time" | "seconds" | "bytes";
@@ -12,11 +12,14 @@ interface DensityAxis {
   measure: Measure;
   start: number;
   end: number;
-  is_logarithmic: boolean;
 }
 
-/** Ends of columns or rows: of one width each, or listed. */
-type Edges = { start: number; step: number; count: number } | number[];
+/** Ends of columns or rows of one width. */
+interface Edges {
+  start: number;
+  step: number;
+  count: number;
+}
 
 interface DensityPanel {
   label: string;
@@ -37,7 +40,7 @@ export interface DensityData {
 }
 
 /** Room for the labels, in CSS pixels. */
-const LEFT = 70;
+const LEFT = 80;
 const BOTTOM = 40;
 const TOP = 8;
 const RIGHT = 14;
@@ -72,19 +75,12 @@ function decode(cells: string, size: number): Uint8Array {
   return levels;
 }
 
-function edgeCount(edges: Edges): number {
-  return Array.isArray(edges) ? edges.length - 1 : edges.count;
-}
-
 function edgeAt(edges: Edges, index: number): number {
-  return Array.isArray(edges) ? (edges[index] ?? Number.NaN) : edges.start + edges.step * index;
+  return edges.start + edges.step * index;
 }
 
 /** The cell of a value; -1 outside. */
 function cellOf(edges: Edges, value: number): number {
-  if (Array.isArray(edges)) {
-    return edges.findIndex((edge, index) => index + 1 < edges.length && value >= edge && value < (edges[index + 1] ?? 0));
-  }
   const index = Math.floor((value - edges.start) / edges.step);
   return index >= 0 && index < edges.count ? index : -1;
 }
@@ -105,28 +101,18 @@ function palette(): Rgb[] {
 
 /** From values to places between 0 and `length`. */
 function scale(axis: DensityAxis, length: number): (value: number) => number {
-  if (axis.is_logarithmic) {
-    const [from, to] = [Math.log(axis.start), Math.log(axis.end)];
-    return (value) => ((Math.log(value) - from) / (to - from || 1)) * length;
-  }
   const span = axis.end - axis.start || 1;
   return (value) => ((value - axis.start) / span) * length;
 }
 
 /** The value at a place. */
 function valueAt(axis: DensityAxis, share: number): number {
-  return axis.is_logarithmic
-    ? axis.start * (axis.end / axis.start) ** share
-    : axis.start + (axis.end - axis.start) * share;
+  return axis.start + (axis.end - axis.start) * share;
 }
 
 function splits(axis: DensityAxis, length: number): number[] {
-  const within = (values: number[]) => values.filter((value) => value >= axis.start && value <= axis.end);
-  if (axis.is_logarithmic) {
-    return within(logSplits(axis.start, axis.end));
-  }
   if (axis.measure === "bytes") {
-    return within(byteSplits(axis.end));
+    return byteSplits(axis.end).filter((value) => value >= axis.start && value <= axis.end);
   }
   const span = axis.end - axis.start;
   const least = (span * 70) / length;
@@ -176,8 +162,8 @@ class Panel {
     private readonly panel: DensityPanel,
     readonly canvas: HTMLCanvasElement,
   ) {
-    this.columns = edgeCount(panel.x_edges);
-    this.rows = edgeCount(panel.y_edges);
+    this.columns = panel.x_edges.count;
+    this.rows = panel.y_edges.count;
     this.levels = decode(panel.cells, this.columns * this.rows);
     const filled = this.levels.reduce((sum, level) => sum + (level > 0 ? 1 : 0), 0);
     this.dot = filled < SPARSE_CELLS ? SPARSE_DOT : SMALLEST_DOT;

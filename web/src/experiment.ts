@@ -4,10 +4,11 @@ import uPlot from "uplot";
 import { chooser } from "./controls";
 import { bytes, count, latency, latencyTick, rate, rateTick } from "./format";
 import { axisStyle, logSplits, place, Plot, valueBefore } from "./plot";
+import { outline, type Shape } from "./shapes";
 import { color } from "./theme";
 
 type Measure = "count" | "rate" | "time" | "seconds" | "bytes";
-type Role = "measured" | "p50" | "p99" | "bound" | "balanced" | "network" | "model";
+type Role = "measured" | "p50" | "p99" | "bound" | "network" | "model";
 type Stroke = "line" | "dashed" | "dotted" | "points" | "line_and_points" | "steps";
 
 interface PlotAxis {
@@ -41,7 +42,7 @@ export interface PlotData {
   marks: PlotMark[];
 }
 
-type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
+type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData; shapes: (Shape | null)[] };
 type Range = [number, number];
 
 const COLORS: Record<Role, string> = {
@@ -49,10 +50,21 @@ const COLORS: Record<Role, string> = {
   p50: "--operation-2",
   p99: "--operation-1",
   bound: "--text-soft",
-  balanced: "--operation-3",
   network: "--operation-1",
   model: "--operation-6",
 };
+
+const SHAPES: Record<Role, Shape> = {
+  measured: "circle",
+  p50: "square",
+  p99: "triangle",
+  bound: "circle",
+  network: "circle",
+  model: "diamond",
+};
+
+/** Diameter of a point in CSS pixels. */
+const POINT = 8;
 
 const seconds = (value: number) => `${count(value)} s`;
 const WRITE: Record<Measure, (value: number) => string> = { count, rate, time: latency, seconds, bytes };
@@ -66,6 +78,9 @@ const WRITE_TICK: Record<Measure, (value: number) => string> = {
 
 /** How far intervals and bounds may stretch a chart beyond the measured values. */
 const STRETCH = 2;
+
+/** Largest number of measured places with a label each. */
+const MOST_PLACES = 12;
 
 /** A mark farther out than this many times the last value is not shown. */
 const MARK_REACH = 1.3;
@@ -138,10 +153,10 @@ function horizontalAxis(plot: PlotData, isLogarithmic: boolean): uPlot.Axis {
   }
   return {
     ...named,
-    // The measured places are more useful than round numbers.
+    // A few measured places are more useful than round numbers.
     splits: (_chart, _axis, min, max) => {
       const shown = places.filter((value) => value >= min && value <= max);
-      return shown.length > 1 ? shown : logSplits(min, max);
+      return shown.length > 1 && shown.length <= MOST_PLACES ? shown : logSplits(min, max);
     },
     filter: (_chart, splits) => splits,
     values: (chart, splits) => uncrowded(chart, splits, splits.map(write), plot.x.measure === "count" ? 26 : 42),
@@ -161,25 +176,10 @@ function verticalAxis(plot: PlotData, isLogarithmic: boolean): uPlot.Axis {
     : { ...named, values: (_chart, splits) => splits.map(write) };
 }
 
-function dash(stroke: Stroke): number[] | undefined {
-  switch (stroke) {
-    case "dashed":
-      return [7, 5];
-    case "dotted":
-      return [2, 4];
-    default:
-      return undefined;
-  }
+function dash({ role, stroke }: PlotSeries): number[] {
+  const others = role === "network" ? [10, 3, 2, 3] : [];
+  return stroke === "dashed" ? [7, 5] : stroke === "dotted" ? [2, 4] : others;
 }
-
-const LEGEND_DASHES: Record<Stroke, string> = {
-  line: "solid",
-  dashed: "dashed",
-  dotted: "dotted",
-  points: "solid",
-  line_and_points: "solid",
-  steps: "solid",
-};
 
 /** The value under the cursor: a point's own with its interval, or that of the curve. */
 function legendValue(plot: PlotData, series: PlotSeries, chart: uPlot, index: number, at: number | null): string {
@@ -200,6 +200,22 @@ function legendValue(plot: PlotData, series: PlotSeries, chart: uPlot, index: nu
   return write(value) + interval;
 }
 
+/** The points of a series as one path. */
+function pointPaths(shape: Shape): uPlot.Series.Points.PathBuilder {
+  return (chart, index, from, to) => {
+    const path = new Path2D();
+    const [across, up] = [chart.data[0], chart.data[index]];
+    for (let place = from; place <= to; place++) {
+      const [x, y] = [across?.[place], up?.[place]];
+      if (typeof x === "number" && typeof y === "number") {
+        const radius = (POINT / 2) * devicePixelRatio;
+        outline(path, shape, chart.valToPos(x, "x", true), chart.valToPos(y, "y", true), radius);
+      }
+    }
+    return { stroke: path, fill: path };
+  };
+}
+
 /** A colour as it lies over another one. */
 function translucent(opaque: string): string {
   return opaque.replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
@@ -207,14 +223,21 @@ function translucent(opaque: string): string {
 
 function seriesOptions(plot: PlotData, series: PlotSeries): uPlot.Series {
   const stroke = color(COLORS[series.role]);
-  const dashes = dash(series.stroke);
+  const dashes = dash(series);
   const isPoints = series.stroke === "points";
   const options: uPlot.Series = {
     label: series.label,
     stroke,
     width: series.role === "model" ? 2.25 : 1.75,
-    ...(dashes ? { dash: dashes } : {}),
-    points: { show: hasPoints(series), size: 8, fill: stroke, stroke: color("--background"), width: 1 },
+    dash: dashes,
+    points: {
+      show: hasPoints(series),
+      size: POINT,
+      fill: stroke,
+      stroke: color("--background"),
+      width: 1,
+      paths: pointPaths(SHAPES[series.role]),
+    },
     value: (chart, _value, index, at) => legendValue(plot, series, chart, index, at),
   };
   if (series.stroke === "steps") {
@@ -224,7 +247,7 @@ function seriesOptions(plot: PlotData, series: PlotSeries): uPlot.Series {
   return isPoints ? { ...options, paths: () => null } : options;
 }
 
-/** The intervals as bars with caps; one that leaves the chart has no cap there. */
+/** The intervals as bars with caps; an arrow instead of a cap where one goes on beyond the chart. */
 function intervalBars(plot: PlotData): (chart: uPlot) => void {
   return (chart) => {
     const { ctx, bbox } = chart;
@@ -247,15 +270,19 @@ function intervalBars(plot: PlotData): (chart: uPlot) => void {
           return;
         }
         const at = chart.valToPos(x, "x", true);
-        const from = low > 0 ? Math.min(chart.valToPos(low, "y", true), bottom) : bottom;
-        const to = Math.max(chart.valToPos(high, "y", true), top);
-        ctx.moveTo(at, from);
-        ctx.lineTo(at, to);
-        for (const end of [from, to]) {
-          if (end > top && end < bottom) {
-            ctx.moveTo(at - cap, end);
-            ctx.lineTo(at + cap, end);
+        // A logarithmic axis has no place for 0.
+        const isBelow = chart.scales["y"]?.distr === 3 && low <= 0;
+        const from = isBelow ? Number.POSITIVE_INFINITY : chart.valToPos(low, "y", true);
+        const to = chart.valToPos(high, "y", true);
+        ctx.moveTo(at, Math.min(from, bottom));
+        ctx.lineTo(at, Math.max(to, top));
+        for (const [end, edge, inward] of [[from, bottom, -cap], [to, top, cap]] as const) {
+          const isInside = Math.min(Math.max(end, top), bottom) === end;
+          ctx.moveTo(at - cap, isInside ? end : edge + 2 * inward);
+          if (!isInside) {
+            ctx.lineTo(at, edge);
           }
+          ctx.lineTo(at + cap, isInside ? end : edge + 2 * inward);
         }
       });
       ctx.stroke();
@@ -330,14 +357,12 @@ function made(plot: PlotData, isLogX: boolean, isLogY: boolean): Made {
       ],
       axes: [horizontalAxis(plot, isLogX), verticalAxis(plot, isLogY)],
       cursor: { y: false, sync: { key: plot.x.label, scales: ["x", null] }, drag: { x: true, y: false } },
-      legend: {
-        live: true,
-        markers: { dash: (_chart, index) => LEGEND_DASHES[plot.series[index - 1]?.stroke ?? "line"] },
-      },
+      legend: { live: true },
       padding: [8 + 15 * marks, 20, 0, 0],
       hooks: { drawClear: [markLines(plot)], draw: [intervalBars(plot)] },
     },
     data,
+    shapes: [null, ...plot.series.map((series) => (hasPoints(series) ? SHAPES[series.role] : null))],
   };
 }
 

@@ -1,6 +1,7 @@
 // Draws the charts of a page without a browser, with a minimal document and canvases that write SVG. crates/pictures runs
 // report.js in it, so that files show the same as the page. It is a separate bundle.
 
+import { outline, type Shape } from "./shapes";
 import { Canvas, Path, text, textWidth } from "./svg";
 
 interface Figure {
@@ -34,7 +35,7 @@ const LABEL = 12;
 /** Lines of the title, of the name of a panel, and of the legend. */
 const TITLE_LINE = 34;
 const LABEL_LINE = 24;
-const MARKER = 18;
+const MARKER = 24;
 
 let css = "";
 
@@ -208,30 +209,39 @@ function panelWidth(figure: Figure): number {
 interface Entry {
   label: string;
   color: string;
-  dash: string;
+  dash: string | undefined;
+  shape: string | undefined;
 }
 
 function entries(element: Element): Entry[] {
-  const rows = element.querySelectorAll(".u-series");
-  return rows.flatMap((row) => {
-    const border = row.querySelector(".u-marker")?.style["border"] ?? "";
-    const [, dash, color] = /^[\d.]+px (\w+) (.+)$/.exec(border) ?? [];
-    return dash && color ? [{ label: row.querySelector(".u-label")?.textContent ?? "", color, dash }] : [];
+  return element.querySelectorAll(".u-series").flatMap((row) => {
+    const { style, dataset } = row.querySelector(".u-marker") ?? {};
+    const label = row.querySelector(".u-label")?.textContent ?? "";
+    return style?.["color"] ? [{ label, color: style["color"], dash: dataset?.["dash"], shape: dataset?.["shape"] }] : [];
   });
 }
 
-const DASHES: Record<string, string> = { dashed: "6 4", dotted: "2 3" };
+/** A curve or a point as the legend shows it. */
+function marker({ color, dash, shape }: Entry, left: number, middle: number): string {
+  const path = new Path();
+  if (shape) {
+    outline(path, shape as Shape, left + MARKER / 2, middle, 4.5);
+    return `<path d="${path.d}" fill="${color}"/>`;
+  }
+  const dashes = dash ? ` stroke-dasharray="${dash}"` : "";
+  return `<path d="M${left} ${middle}h${MARKER}" stroke="${color}" stroke-width="2.5" fill="none"${dashes}/>`;
+}
 
 /** The legend from a height on, and where it ends. */
 function legend(found: Entry[], top: number): [string, number] {
   let [left, y] = [MARGIN, top];
-  const drawn = found.map(({ label, color, dash }) => {
+  const drawn = found.map((entry) => {
+    const { label } = entry;
     const width = MARKER + 6 + textWidth(label, LABEL) + 22;
     if (left > MARGIN && left + width > WIDTH - MARGIN) {
       [left, y] = [MARGIN, y + LABEL_LINE];
     }
-    const dashes = DASHES[dash] ? ` stroke-dasharray="${DASHES[dash]}"` : "";
-    const line = `<path d="M${left} ${y + 12}h${MARKER}" stroke="${color}" stroke-width="2.5" fill="none"${dashes}/>`;
+    const line = marker(entry, left, y + 12);
     const name = text(label, left + MARKER + 6, y + 16, LABEL, resolved("var(--text)"));
     left += width;
     return line + name;

@@ -5,6 +5,7 @@ import type { Charts, PanelData, PanelUnit, Values } from "./data";
 import { bytes, bytesRate, count, latency, latencyTick, rate, rateTick, share } from "./format";
 import type { Curve } from "./plot";
 import { axisStyle, byteSplits, curveSeries, zeroScale } from "./plot";
+import { placeDash } from "./shapes";
 import { operationColor } from "./theme";
 import { made, type Made } from "./time";
 
@@ -43,13 +44,15 @@ function soft(hue: string): string {
 
 export function panelChart(charts: Charts, panel: PanelData): Made {
   const unit = UNITS[panel.unit];
+  // Dashes distinguish either the curves of one instance, or the instances.
+  const isPaired = panel.curves.some((one) => one.is_dashed);
   const curves = panel.curves.map((one, index): [uPlot.Series, Values] => {
     const hue = operationColor(one.colour);
     const curve: Curve = {
       label: one.label,
       color: hue,
       width: 1.5,
-      ...(one.is_dashed ? { dash: [5, 4] } : {}),
+      dash: one.is_dashed ? [5, 4] : isPaired || panel.is_stacked ? [] : placeDash(one.colour),
       ...(one.is_area || panel.is_stacked ? { fill: soft(hue) } : {}),
     };
     const series = curveSeries(curve, one.values.length, unit.write);

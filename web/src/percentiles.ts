@@ -6,6 +6,7 @@ import { operationLabel } from "./data";
 import { latency, latencyTick, percentile } from "./format";
 import type { Curve } from "./plot";
 import { axisStyle, curveSeries, logAxis, logScale, X_AXIS_HEIGHT } from "./plot";
+import { placeDash } from "./shapes";
 import { color, operationColor } from "./theme";
 
 type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
@@ -70,14 +71,11 @@ function made(curves: [Curve, PercentileCurve][]): Made {
 /** Response time of every operation. */
 export function distributionChart(charts: Charts): Made {
   return made(
-    charts.distributions.map((entry) => [
-      {
-        label: operationLabel(entry.operation),
-        color: operationColor(charts.operations.indexOf(entry.operation)),
-        width: 2,
-      },
-      entry.response,
-    ]),
+    charts.distributions.map(({ operation, response }) => {
+      const place = charts.operations.indexOf(operation);
+      const look = { color: operationColor(place), dash: placeDash(place), width: 2 };
+      return [{ label: operationLabel(operation), ...look }, response];
+    }),
   );
 }
 

@@ -2,6 +2,7 @@
 // the width of the page.
 
 import uPlot from "uplot";
+import { type Shape, SHAPES } from "./shapes";
 import { color } from "./theme";
 
 export interface Curve {
@@ -163,13 +164,44 @@ function sizeFor(element: HTMLElement): { width: number; height: number } {
   return { width, height: Math.round(height) };
 }
 
+/** The legend shows curves with their dashes and points with their shapes. */
+function markLegend(element: HTMLElement, chart: uPlot, shapes: (Shape | null)[]): void {
+  element.querySelectorAll(".u-series").forEach((row, index) => {
+    const marker = row.querySelector<HTMLElement>(".u-marker");
+    const { stroke, dash } = chart.series[index] ?? {};
+    if (!marker || index === 0) {
+      return;
+    }
+    marker.style.background = "currentColor";
+    marker.style.color = String(typeof stroke === "function" ? stroke(chart, index) : stroke);
+    const shape = shapes[index];
+    if (shape) {
+      const corners = SHAPES[shape].map(([x, y]) => `${50 + 42 * x}% ${50 + 42 * y}%`);
+      marker.dataset["shape"] = shape;
+      marker.style.clipPath = corners.length > 0 ? `polygon(${corners.join(", ")})` : "circle(42%)";
+    } else if (dash && dash.length > 0) {
+      let end = 0;
+      const stops = dash.map((length, place) => {
+        const paint = place % 2 === 0 ? "currentColor" : "transparent";
+        return `${paint} ${end}px ${(end += length)}px`;
+      });
+      marker.dataset["dash"] = dash.join(" ");
+      marker.style.background = `repeating-linear-gradient(90deg, ${stops.join(", ")})`;
+    }
+  });
+}
+
 /** A chart in `element` that can be made anew with other data or colours. */
 export class Plot {
   private chart: uPlot | null = null;
 
   constructor(
     private readonly element: HTMLElement,
-    private readonly make: () => { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData },
+    private readonly make: () => {
+      options: Omit<uPlot.Options, "width" | "height">;
+      data: uPlot.AlignedData;
+      shapes?: (Shape | null)[];
+    },
   ) {
     new ResizeObserver(() => {
       const size = sizeFor(this.element);
@@ -188,8 +220,9 @@ export class Plot {
 
   draw(): void {
     this.chart?.destroy();
-    const { options, data } = this.make();
+    const { options, data, shapes } = this.make();
     this.chart = new uPlot({ ...sizeFor(this.element), ...options }, data, this.element);
+    markLegend(this.element, this.chart, shapes ?? []);
   }
 }
 

@@ -8,6 +8,7 @@ import { clock, latency, latencyTick, rate, rateTick } from "./format";
 import { changeMarks, evidenceBand, labelFont } from "./marks";
 import type { Curve } from "./plot";
 import { axisStyle, curveSeries, logAxis, logScale, TIME_STEPS, X_AXIS_HEIGHT, zeroScale } from "./plot";
+import { placeDash } from "./shapes";
 import { color, operationColor } from "./theme";
 
 export type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
@@ -17,6 +18,9 @@ const PHASE_LABELS: Record<PhaseSpan["name"], string> = {
   warmup: "warm-up",
   measure: "measure",
 };
+
+/** Room after the name of a phase in CSS pixels. */
+const LABEL_GAP = 6;
 
 /** Charts line up below each other because their vertical axes have one width. */
 const AXIS_WIDTH = 58;
@@ -65,7 +69,7 @@ function phaseShades(phases: PhaseSpan[]): uPlot.Plugin {
       ctx.fillStyle = color(`--phase-${phase.name}`);
       ctx.fillRect(from, bbox.top, to - from, bbox.height);
       const label = PHASE_LABELS[phase.name];
-      if (ctx.measureText(label).width < to - from) {
+      if (ctx.measureText(label).width + LABEL_GAP * devicePixelRatio < to - from) {
         ctx.fillStyle = color("--text-soft");
         ctx.fillText(label, from, bbox.top - 3 * devicePixelRatio);
       }
@@ -125,7 +129,8 @@ export function rateChart(charts: Charts): Made {
   operations.forEach((name, index) => {
     const values = time.operations[index]?.rate_per_s;
     if (values && shown.length > 1 && shown.includes(name)) {
-      add({ label: operationLabel(name), color: operationColor(index), width: 1.5 }, blankZeros(values));
+      const curve = { label: operationLabel(name), color: operationColor(index), width: 1.5 };
+      add({ ...curve, dash: placeDash(index) }, blankZeros(values));
     }
   });
   return made(charts, curves, zeroScale(), rateAxis());
@@ -149,8 +154,8 @@ export function latencyChart(charts: Charts, operation: string, clockName: Clock
     clockName === "response" ? series?.response_us : series?.service_us;
   const levels: [keyof LatencySeries, Curve][] = [
     ["max", { label: "max", color: color("--level-max"), width: 1.25, dash: [2, 3] }],
-    ["p99_9", { label: "p99.9", color: color("--level-p99_9") }],
-    ["p99", { label: "p99", color: color("--level-p99") }],
+    ["p99_9", { label: "p99.9", color: color("--level-p99_9"), dash: [4, 3] }],
+    ["p99", { label: "p99", color: color("--level-p99"), dash: [10, 3] }],
     ["p50", { label: "p50", color: color("--level-p50"), width: 2.25 }],
   ];
   const curves = levels.map(([level, curve]): [uPlot.Series, Values] => {
@@ -174,7 +179,7 @@ export function errorChart(charts: Charts): Made {
   operations.forEach((name, index) => {
     const values = time.operations[index]?.errors_per_s;
     if (values && failing.length > 1) {
-      const curve: Curve = { label: operationLabel(name), color: operationColor(index) };
+      const curve: Curve = { label: operationLabel(name), color: operationColor(index), dash: placeDash(index) };
       curves.push([curveSeries(curve, values.length, rate), values]);
     }
   });

@@ -259,9 +259,8 @@ test("under the cursor stand the values with their intervals, of the point and o
       return plots[0].series.some((/** @type {{ low: (number | null)[] }} */ series) => series.low.some((low) => low !== null));
     });
     const wanted = hasIntervals ? /\d(\/s| µs| ms| s) \(\d.* – \d.*\)/ : /\d(\/s| µs| ms| s)/;
-    // The last point lies near the right end.
     let seen = "";
-    for (let share = 0.5; share < 1 && !wanted.test(seen); share += 0.005) {
+    for (let share = 0.02; share < 1 && !wanted.test(seen); share += 0.005) {
       await page.mouse.move(box.x + box.width * share, box.y + box.height / 2);
       seen = (await page.locator(".plot").first().locator(".u-value").allTextContents()).join(" | ");
     }
@@ -318,6 +317,53 @@ for (const width of [360, 1280]) {
   });
 }
 
+test("folded charts have the whole width once they are opened", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const charts = page.locator(".pictures .plot canvas");
+    if ((await charts.count()) === 0) return;
+    assert.equal(await charts.first().isVisible(), false);
+    await unfold(page);
+    await page.waitForFunction(() => (document.querySelector(".pictures .plot canvas")?.clientWidth ?? 0) > 300);
+    await assertChartsAreDrawn(page);
+  });
+});
+
+test("the contents and the terms lead to parts of the page", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const lost = await page.evaluate(() => {
+      const links = /** @type {HTMLAnchorElement[]} */ ([...document.querySelectorAll(".contents a, a.term")]);
+      return links.filter((link) => !document.querySelector(link.hash)).map((link) => link.hash);
+    });
+    assert.deepEqual(lost, []);
+    const headings = await page.locator("main h2").allTextContents();
+    const listed = await page.locator("nav.contents a").allTextContents();
+    assert.deepEqual(headings.filter((heading) => !listed.includes(heading)), []);
+    assert.equal(await page.locator("a.term a, code a.term").count(), 0);
+    if ((await page.locator("#plot-rate").count()) > 0) {
+      assert.ok((await page.locator("a.term").count()) > 5);
+    }
+  });
+});
+
+test("a legend begins with a curve, and each curve has a colour and look of its own", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const wrong = await page.evaluate(() => {
+      const found = [];
+      for (const legend of document.querySelectorAll(".u-legend")) {
+        const shown = [...legend.querySelectorAll(".u-series")].filter((row) => getComputedStyle(row).visibility !== "hidden");
+        const looks = shown.map((row) => {
+          const marker = /** @type {HTMLElement | null} */ (row.querySelector(".u-marker"));
+          return marker && `${marker.style.color} ${marker.dataset["dash"]} ${marker.dataset["shape"]}`;
+        });
+        if (looks.some((look) => !look)) found.push(`an entry without a marker: ${legend.textContent}`);
+        if (new Set(looks).size < looks.length) found.push(`${looks.join("; ")} in ${legend.textContent}`);
+      }
+      return found;
+    });
+    assert.deepEqual(wrong, []);
+  });
+});
+
 test("findings stand before the caveats, each with its evidence", async () => {
   await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
     const findings = page.locator(".findings > ol > li");
@@ -360,6 +406,14 @@ async function hasPanels(page) {
 }
 
 /**
+ * Opens the charts that are shown on demand only.
+ * @param {import("playwright-core").Page} page
+ */
+async function unfold(page) {
+  for (const summary of await page.locator(".pictures:not([open]) > summary").all()) await summary.click();
+}
+
+/**
  * Puts the cursor at a share of the width of a chart and gives the time that its legend tells.
  * @param {import("playwright-core").Page} page
  * @param {string} id
@@ -377,6 +431,7 @@ async function timeAt(page, id, share) {
 test("a zoom into one chart over time holds for all of them, and so does the cursor", async () => {
   await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
     if (!(await hasPanels(page))) return;
+    await unfold(page);
     const ids = await page.evaluate(() => ["plot-rate", ...[...document.querySelectorAll(".plot.low")].map((plot) => plot.id)]);
     const whole = await timeAt(page, "plot-rate", 0.5);
     const last = ids.at(-1) ?? "";

@@ -3,6 +3,7 @@
 
 mod work;
 
+use crate::experiment::difference::{change, changes};
 use crate::experiment::figure::interval;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
@@ -154,28 +155,16 @@ pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRe
 /// The table of one phase or piece of work, with the source of each number.
 fn of_one(costs: &Costs, used: Option<&Consumption>, all: &str, client: &str) -> Table {
     let currency = costs.currency.as_deref();
-    let columns = vec![
-        Column::text("cost"),
-        Column::number("amount", 200),
-        Column::number(all, 100),
-        Column::text("by"),
-    ];
-    let row = |cost: &Cost| {
-        let kind = cost.kind;
-        let times = kind.operations();
-        let total = times.map(|operations| {
-            let sum = cost.value.value / operations * costs.basis_count as f64;
-            whole(kind, sum, currency)
-        });
-        vec![
-            Cell::new(label(kind), Tone::Strong),
-            cell(cost, currency),
-            Cell::known(total),
-            Cell::new(source(kind, used, client), Tone::Soft),
-        ]
+    let total = |cost: &Cost| {
+        let each = cost.value.value / cost.kind.operations()?;
+        Some(whole(cost.kind, each * costs.basis_count as f64, currency))
     };
-    let rows = costs.values.iter().map(row).collect();
-    Table::new("Costs", columns, rows)
+    Table::of(&costs.values)
+        .text("cost", |cost| Cell::new(label(cost.kind), Tone::Strong))
+        .number("amount", 200, |cost| cell(cost, currency))
+        .number(all, 100, |cost| Cell::known(total(cost)))
+        .text("by", |cost| Cell::new(source(cost.kind, used, client), Tone::Soft))
+        .table("Costs")
 }
 
 /// Source of a number.
@@ -401,29 +390,20 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
 
 /// Costs of two sides; `None` if no kind is known for both.
 pub(crate) fn comparison(ratios: &[CostRatio], [a, b]: &[String; 2]) -> Option<Table> {
-    let columns = vec![
-        Column::text("cost per operation"),
-        Column::number(a.as_str(), 120),
-        Column::number(b.as_str(), 130),
-        Column::number("B / A", 200),
-    ];
-    let row = |one: &CostRatio| {
+    let ratio = |one: &CostRatio| {
         let Figure { value, low, high } = one.ratio;
-        let ends = low.zip(high);
-        let range = ends.map(|(low, high)| match high > low * VAGUE {
+        let range = low.zip(high).map(|(low, high)| match high > low * VAGUE {
             true => "too few pairs".to_owned(),
-            false => format!("{low:.3}–{high:.3}"),
+            false => changes(low, high),
         });
-        let [a, b] = both(one);
-        vec![
-            Cell::new(label(one.kind), Tone::Strong),
-            a.into(),
-            b.into(),
-            Cell::from(format!("{value:.3}")).with_detail(range),
-        ]
+        Cell::from(change(value)).with_detail(range)
     };
-    let rows: Vec<_> = ratios.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table::new("Cost per operation", columns, rows))
+    Table::of(ratios)
+        .text("cost per operation", |one| Cell::new(label(one.kind), Tone::Strong))
+        .number(a, 120, |one| both(one)[0].clone())
+        .number(b, 130, |one| both(one)[1].clone())
+        .number("change", 200, ratio)
+        .known("Cost per operation")
 }
 
 /// The costs of both sides of a comparison.

@@ -1,10 +1,11 @@
 //! Facts about a run in words: workload, schedule, server. Unreadable values are shown as unknown and never left out.
 
 use crate::caveat::{CaveatBook, Topic};
+use crate::machine;
 use crate::page::Fact;
 use dyno_record::document::variant_name;
 use dyno_record::model::{DroppedCollection, RunDocument, ServerRecord, TraceRecord, milliseconds};
-use dyno_record::plan::{FieldLength, RecordedPlan};
+use dyno_record::plan::{Collection, FieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde_json::Value;
@@ -67,6 +68,19 @@ pub(crate) fn operation_label(name: &str) -> String {
     name.replace('_', "-")
 }
 
+/// Labels of operations that also count as others, such as `read-modify-write` and `one read and one update`.
+pub(crate) fn wholes<'a>(
+    document: &'a RunDocument,
+    names: impl Iterator<Item = &'a String>,
+) -> impl Iterator<Item = (String, String)> {
+    let known = names.filter_map(|name| document.operations.find(name));
+    known.filter(|one| !one.parts.is_empty()).map(|one| {
+        let parts: Vec<String> =
+            one.parts.iter().map(|part| format!("one {}", operation_label(part))).collect();
+        (operation_label(&one.name), parts.join(" and "))
+    })
+}
+
 /// `closed loop`, `closed loop, exponential think time 5ms` or `constant 20,000/s`; empty if the plan has no schedule.
 pub(crate) fn schedule(plan: &RecordedPlan) -> String {
     match (plan.schedule_kind(), plan.rate_per_s()) {
@@ -87,7 +101,6 @@ fn think_time(plan: &RecordedPlan) -> String {
 
 /// `32 connections on 1 thread`; empty if the plan does not say.
 fn connections(document: &RunDocument, plan: &RecordedPlan) -> String {
-    let plural = |n: u64| if n == 1 { "" } else { "s" };
     // The plan of a fleet does not have its connections.
     let fleet = document.fleet.as_ref();
     let of_fleet = fleet.map(|fleet| {
@@ -98,14 +111,11 @@ fn connections(document: &RunDocument, plan: &RecordedPlan) -> String {
     let of_client = client.map(|one| (Some(one.clients.into()), Some(one.threads.into())));
     let (clients, threads) = of_fleet.or(of_client).unwrap_or_default();
     match (clients, threads) {
-        (Some(clients), Some(threads)) => format!(
-            "{} connection{} on {} thread{}",
-            count(clients),
-            plural(clients),
-            count(threads),
-            plural(threads)
-        ),
-        (Some(clients), None) => format!("{} connection{}", count(clients), plural(clients)),
+        (Some(clients), Some(threads)) => {
+            let threads = Quantity::counted(threads, "thread");
+            format!("{} on {threads}", Quantity::counted(clients, "connection"))
+        }
+        (Some(clients), None) => Quantity::counted(clients, "connection"),
         _ => String::new(),
     }
 }
@@ -115,7 +125,14 @@ pub(crate) fn documents(plan: &RecordedPlan) -> String {
     let Some(data) = &plan.data else {
         return String::new();
     };
-    let (records, fields) = (count(data.records), count(data.field_count.into()));
+    if !data.collections.is_empty() {
+        let of_one = |one: &Collection| {
+            format!("{} documents in `{}`", count(one.records.unwrap_or(0)), one.name)
+        };
+        return data.collections.iter().map(of_one).collect::<Vec<_>>().join(", ");
+    }
+    let records = Quantity::counted(data.records, "document");
+    let fields = Quantity::counted(data.field_count.into(), "field");
     let between = |kind, min: u32, max: u32| {
         format!("{kind} {}–{} bytes each", count(min.into()), count(max.into()))
     };
@@ -126,7 +143,7 @@ pub(crate) fn documents(plan: &RecordedPlan) -> String {
         FieldLength::Histogram { .. } => "lengths from a histogram".to_owned(),
     };
     let order = variant_name(&data.key_order);
-    format!("{records} documents of {fields} fields, {length}, keys {order}")
+    format!("{records} of {fields}, {length}, keys {order}")
 }
 
 /// `zipfian (exponent 1.1)`: the distribution with its parameters.
@@ -151,18 +168,14 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     let plan = &document.recorded_plan();
     let client = plan.client.as_ref();
     let backend = client.map(|client| format!("backend {}", client.backend.as_str()));
-    let load: Vec<String> =
-        [schedule(plan), connections(document, plan), backend.unwrap_or_default()]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect();
+    let load = [schedule(plan), connections(document, plan), backend.unwrap_or_default()];
     let seed = plan.seed().map(|seed| seed.to_string());
     let known = [
         Fact::new("Mix", mix(plan)),
         Fact::new("Data", documents(plan)).marked(&book.marks(Topic::Data, None)),
         Fact::new("Secondary indexes", secondary_indexes(document)),
         Fact::new("Key distribution", keys(plan)),
-        Fact::new("Load", load.join(", ")),
+        Fact::new("Load", joined(load, ", ")),
         Fact::new("Seed", seed.unwrap_or_default()),
     ];
     known
@@ -177,10 +190,14 @@ fn secondary_indexes(document: &RunDocument) -> String {
     let Some(indexes) = &document.secondary_indexes else {
         return String::new();
     };
-    let built = match indexes.build_s {
-        Some(build_s) => format!("created in {} after the load", Quantity::seconds(build_s)),
-        None => "there already".to_owned(),
+    let before = indexes.each.iter().filter(|one| one.before_load);
+    let before_s = before.map(|one| one.build_s).reduce(|sum, build_s| sum + build_s);
+    let created = |build_s: Option<f64>, when: &str| {
+        build_s.map(|build_s| format!("created in {} {when} the load", Quantity::seconds(build_s)))
     };
+    let times = [created(before_s, "before"), created(indexes.build_s, "after")];
+    let times: Vec<String> = times.into_iter().flatten().collect();
+    let built = if times.is_empty() { "there already".to_owned() } else { times.join(", ") };
     let keys: Vec<String> = indexes.keys.iter().map(|key| format!("`{key}`")).collect();
     format!("{}; {built}", keys.join(" "))
 }
@@ -273,15 +290,44 @@ pub(crate) fn server(server: &ServerRecord, book: &CaveatBook) -> Vec<Fact> {
     facts
 }
 
-/// `secantusd-rs 0.5.3 (embedded)`.
+/// `secantusd-rs 0.5.3 (embedded)`; MongoDB does not report its name.
 pub(crate) fn server_name(server: &ServerRecord) -> String {
-    let product = server.product.as_deref().unwrap_or(&server.kind);
-    let version = server.version.as_deref().unwrap_or("of unknown version");
-    if product == server.kind {
-        format!("{product} {version}")
-    } else {
-        format!("{product} {version} ({})", server.kind)
+    let product = match (server.product.as_deref(), server.kind.as_str()) {
+        (Some(product), _) => product,
+        (None, "uri") if server.topology.as_deref() == Some("sharded") => "mongos",
+        (None, "uri") => "mongod",
+        (None, kind) => kind,
+    };
+    let embedded =
+        if server.kind == "embedded" && product != server.kind { " (embedded)" } else { "" };
+    format!("{product} {}{embedded}", server.version.as_deref().unwrap_or("of unknown version"))
+}
+
+/// `mongod 6.0.5 at 127.0.0.1:27017`.
+pub(crate) fn server_at(server: &ServerRecord) -> String {
+    match server.address.as_str() {
+        "" => server_name(server),
+        address => format!("{} at {address}", server_name(server)),
     }
+}
+
+/// The setup in one line; unknown parts are empty. Lines break between the parts rather than in `2 × CPU`.
+pub(crate) fn setup(parts: impl IntoIterator<Item = String>) -> String {
+    joined(parts, "\u{a0}· ").replace(" × ", "\u{a0}×\u{a0}")
+}
+
+/// The parts that are not empty.
+fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> String {
+    let known = parts.into_iter().filter(|part| !part.is_empty());
+    known.collect::<Vec<_>>().join(between)
+}
+
+/// The setup of a run: mix, data, load, server and machine.
+pub(crate) fn setup_of_run(document: &RunDocument) -> String {
+    let plan = document.recorded_plan();
+    let load = joined([schedule(&plan), connections(document, &plan)], ", ");
+    let machine = machine::in_short(&document.environment);
+    setup([mix(&plan), documents(&plan), load, server_at(&document.server), machine])
 }
 
 /// The resolved plan as text that can be saved and run again: TOML, or JSON if TOML cannot express a value, because a run

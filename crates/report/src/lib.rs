@@ -10,7 +10,6 @@ mod costs;
 mod error;
 pub mod experiment;
 mod facts;
-mod grouping;
 pub mod index_build;
 pub mod io_trace;
 mod machine;
@@ -32,6 +31,7 @@ mod testdata;
 
 pub use error::ReportError;
 pub use options::{Extent, Format, PageFormat, RenderOptions};
+pub use render::table_text;
 pub use run::result::incomplete;
 pub use run::{render, render_traced};
 pub use spreadsheet::text_cell;

@@ -127,6 +127,14 @@ pub(crate) fn facts(environment: &Environment, book: &CaveatBook) -> Vec<Fact> {
     facts
 }
 
+/// `8 × AMD EPYC, 31.2 GiB`; empty if neither is known.
+pub(crate) fn in_short(environment: &Environment) -> String {
+    let memory = environment.memory_bytes.map(Quantity::bytes);
+    let known = environment.cpu_model.as_ref().map(|_| processor(environment));
+    let parts = known.into_iter().chain(memory.map(|memory| memory.to_string()));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
 fn processor(environment: &Environment) -> String {
     let model = or_unknown(environment.cpu_model.as_ref());
     let known = environment.machine_cpus.or(environment.cpus);

@@ -82,7 +82,7 @@ impl PageFormat {
 /// How much of a page is shown in a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// One screen, at most 45 lines of 80 columns: the result, the verdict, three findings, and one line per caveat.
+    /// One screen, at most 45 lines of 80 columns: the answer, the result, the verdict, three findings, and caveats.
     Brief {
         /// The last line: a sentence about where to find the rest.
         rest: String,

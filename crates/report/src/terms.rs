@@ -5,13 +5,30 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Terms and meanings by key.
-static TERMS: LazyLock<BTreeMap<String, Vec<[String; 2]>>> =
+static TERMS: LazyLock<BTreeMap<String, Vec<Vec<String>>>> =
     LazyLock::new(|| toml::from_str(include_str!("terms.toml")).unwrap_or_default());
 
-/// The terms of these keys. A test finds keys without terms.
+/// The terms of these keys, each once. A test finds keys without terms.
 pub(crate) fn terms(keys: &[&str]) -> Vec<Definition> {
     let found = keys.iter().filter_map(|key| TERMS.get(*key)).flatten();
-    found.map(|[term, meaning]| Definition { term, meaning }).collect()
+    let definition = |entry: &'static Vec<String>| match entry.as_slice() {
+        [term, meaning, others @ ..] => Some(Definition { term, meaning, others }),
+        _ => None,
+    };
+    added(Vec::new(), found.filter_map(definition))
+}
+
+/// The terms with others, unless they are there already.
+pub(crate) fn added(
+    mut terms: Vec<Definition>,
+    others: impl IntoIterator<Item = Definition>,
+) -> Vec<Definition> {
+    for other in others {
+        if terms.iter().all(|known| known.term != other.term) {
+            terms.push(other);
+        }
+    }
+    terms
 }
 
 #[cfg(test)]
@@ -34,5 +51,6 @@ mod tests {
         let known: Vec<String> = TERMS.keys().cloned().collect();
         assert_eq!(used, known);
         assert!(TERMS.values().all(|terms| !terms.is_empty()));
+        assert!(TERMS.values().flatten().all(|entry| entry.len() >= 2));
     }
 }

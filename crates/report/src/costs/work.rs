@@ -4,6 +4,7 @@ use super::{Row, not_known, noun, of_one, of_used, table};
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::costs::work::{self, NamedCosts};
+use dyno_analyze::grouping::distinct;
 use dyno_record::consumption::Consumption;
 use dyno_record::experiment::{Cost, CostBasis};
 use dyno_record::index_build::IndexBuildDocument;
@@ -98,13 +99,7 @@ fn section(
         several => notes.extend(of_several(several)),
     }
     notes.extend(deferred(&used));
-    let mut unknown: Vec<String> = Vec::new();
-    for one in all.iter().flat_map(|one| &one.costs.unknown).map(not_known) {
-        if !unknown.contains(&one) {
-            unknown.push(one);
-        }
-    }
-    notes.extend(unknown);
+    notes.extend(distinct(all.iter().flat_map(|one| &one.costs.unknown).map(not_known)));
     Some(Section {
         title: title(basis).into(),
         lead: words.lead.clone(),
@@ -129,13 +124,8 @@ fn beside(rows: &[(String, Vec<Cost>)], all: &[NamedCosts], key: &str) -> Option
 
 /// A note about the devices of several pieces of work.
 fn of_several(all: &[&Consumption]) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
     let devices = all.iter().filter_map(|used| used.device.as_ref());
-    for name in devices.flat_map(|device| &device.names) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
+    let names = distinct(devices.flat_map(|device| &device.names).map(String::as_str));
     (!names.is_empty()).then(|| {
         format!(
             "The counters of {} include all use of the device, including other programs and the file system.",

@@ -7,7 +7,7 @@ use super::{sweep, sweep_charts};
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::PlotMark;
 use crate::page::{Chart, Fact, Figure};
-use crate::terms::terms;
+use crate::terms::{added, terms};
 use dyno_analyze::experiment::sweep::{is_throttled, kept_rate_per_s};
 use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
@@ -31,15 +31,12 @@ pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &Cavea
             }
         }
     }
-    let mut definitions = closed.definitions;
-    definitions.retain(|known| open.definitions.iter().all(|other| other.term != known.term));
-    definitions.extend(open.definitions);
-    definitions.extend(terms(&["blocks"]));
+    let definitions = added(closed.definitions, open.definitions);
     Parts {
         headline: figures(answer, closed.headline, book),
         facts: facts(answer),
         sections: closed.sections.into_iter().chain(open.sections).collect(),
-        definitions,
+        definitions: added(definitions, terms(&["blocks"])),
     }
 }
 

@@ -1,6 +1,9 @@
-//! Comparison of two runs: differences, and ratios of their results.
+//! Comparison of existing runs: their answer, their figures and their other differences.
 
-use super::ratios::{self, basis};
+use super::ab::{no_reasonable_number, shown};
+use super::difference::{self, Remedy, limits_table, tiles};
+use super::ratios;
+use crate::caveat::{CaveatBook, NO_INTERVAL, Topic};
 use crate::costs;
 use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
@@ -8,9 +11,9 @@ use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Fact, Page, Section, charts_of};
 use crate::render::show;
 use crate::terms::terms;
-use crate::texts::text;
-use dyno_analyze::experiment::ab::RunComparison;
-use dyno_record::experiment::{AbAnswer, Basis};
+use crate::texts::list;
+use dyno_analyze::experiment::ab::{MOST_REASONABLE_PAIRS, RunComparison};
+use dyno_record::experiment::{Side, Statistic};
 use dyno_record::quantity::Quantity;
 
 /// Renders a comparison. The text ends with a newline.
@@ -25,71 +28,102 @@ pub fn render(
     show(format, options, || page(comparison), || comparison)
 }
 
-/// The basis of the intervals: runs or windows.
-fn basis_of(comparison: &RunComparison, answer: &AbAnswer) -> String {
+/// The variation that the intervals are based on; empty if nothing shows it.
+fn basis_of(comparison: &RunComparison) -> String {
     let [a, b] = comparison.runs;
-    match answer.comparisons.first() {
-        Some(row) if row.basis == Basis::BetweenRuns => {
-            format!("Intervals of 95 % from the variation between {a} runs of A and {b} runs of B.")
+    let [earlier_a, earlier_b] = comparison.earlier_runs;
+    if comparison.is_of_single_runs() {
+        return String::new();
+    }
+    match earlier_a + earlier_b {
+        0 => {
+            let [a, b] = [a, b].map(|runs| Quantity::counted(runs as u64, "run"));
+            format!("Intervals of 95 % from the variation between {a} of A and {b} of B.")
         }
-        _ => basis(&answer.comparisons),
+        earlier => format!(
+            "Intervals of 95 % from the variation between {} of the same plan and server in the same folder.",
+            Quantity::counted(earlier as u64, "other run")
+        ),
     }
 }
 
-/// A page with the ratios as a chart.
-fn page(comparison: &RunComparison) -> Page {
-    let rows = match &comparison.answer {
-        Some(answer) => answer.comparisons.as_slice(),
-        None => &[],
+/// The answer in a sentence.
+fn sentence(comparison: &RunComparison) -> String {
+    if !comparison.comparable {
+        let forbidding = comparison.differences.iter().filter(|one| one.forbids);
+        let said = forbidding.map(|one| format!("{} ({}; {})", one.what, one.a, one.b));
+        let said: Vec<String> = said.collect();
+        return format!("A and B cannot be compared because of {}.", list(&said));
+    }
+    let Some(answer) = &comparison.answer else {
+        return TOO_SHORT.to_owned();
     };
+    let remedy = Remedy {
+        of_one_run: ONE_RUN,
+        more: match answer.pairs_needed {
+            _ if comparison.is_of_single_runs() => ONE_RUN.to_owned(),
+            Some(runs) if runs > MOST_REASONABLE_PAIRS => no_reasonable_number("runs"),
+            Some(runs) => format!("about {} of each would", Quantity::counted(runs.into(), "run")),
+            None => "longer runs, or more of them with `dyno ab`, would".to_owned(),
+        },
+    };
+    difference::sentence(answer, &comparison.labels(), &comparison.limits, &remedy)
+}
+
+/// The answer without any compared figure.
+pub(super) const TOO_SHORT: &str = "Cannot tell: the runs are too short to compare.";
+
+/// What shows the variation between runs.
+const ONE_RUN: &str = "repeat both with `--repeat 5`, or use `dyno ab`";
+
+/// The page; without figures if the runs cannot be compared.
+pub fn page(comparison: &RunComparison) -> Page {
+    let differing = comparison.differences.iter().map(|one| one.what.as_str());
+    let caveats = difference::relevant_caveats(&comparison.caveats, differing);
+    let book = CaveatBook::new(&caveats);
+    let answer = comparison.answer.as_ref();
+    let answer = answer.filter(|answer| comparison.comparable && !answer.comparisons.is_empty());
     let label = if comparison.comparable { "comparable" } else { "not comparable" };
     let question = format!("Is `{}` faster than `{}`?", comparison.b, comparison.a);
     let title = match comparison.runs {
         [1, 1] => "Comparison of two runs".to_owned(),
-        [a, b] => format!("Comparison of {a} runs with {b}"),
+        [a, b] => format!("Comparison of {} with {b}", Quantity::counted(a as u64, "run")),
     };
-    let fact = |name: &str, text: &String| Fact::new(name, text.clone());
-    let mut facts = vec![fact("A", &comparison.a), fact("B", &comparison.b)];
-    if let Some(first) = rows.first() {
+    let mut facts = vec![Fact::new("A", &comparison.a), Fact::new("B", &comparison.b)];
+    if let Some(first) = answer.and_then(|answer| answer.comparisons.first()) {
         let margin = Quantity::ratio(first.margin_ratio);
         facts.push(Fact::new("Difference of no interest", margin));
     }
-    let ratios = (!rows.is_empty()).then(|| Section {
+    let value = |side: Side, statistic: Statistic| {
+        let found = comparison.values.iter().find(|one| one.statistic == statistic);
+        found.map_or(String::new(), |found| {
+            let value = if side == Side::A { found.a } else { found.b };
+            shown(value, statistic)
+        })
+    };
+    let marks = [Topic::Rate, Topic::Latency].map(|topic| book.marks(topic, None));
+    let names = difference::titles(comparison.labels());
+    let compared = answer.map(|answer| Section {
         title: "B against A".into(),
-        charts: charts_of([ratios::ratios(rows)]),
-        tables: vec![ratios::table_of(rows, &["A", "B"].map(str::to_owned), |_, _| String::new())],
-        notes: comparison
-            .answer
-            .iter()
-            .flat_map(|answer| {
-                std::iter::once(basis_of(comparison, answer)).chain(undecided(answer))
-            })
+        charts: charts_of([ratios::ratios(&answer.comparisons)]),
+        tables: std::iter::once(difference::table(answer, &names, &comparison.limits, value))
+            .chain(limits_table(&comparison.limits))
+            .chain(costs::comparison(&answer.costs, &names))
             .collect(),
+        notes: Some(basis_of(comparison)).filter(|note| !note.is_empty()).into_iter().collect(),
         ..Section::default()
     });
-    let costs = comparison.answer.as_ref().and_then(|answer| {
-        let names = ["A", "B"].map(str::to_owned);
-        costs::comparison(&answer.costs, &names)
-    });
-    let costs = costs.map(|table| Section {
-        title: "Cost per operation".into(),
-        tables: vec![table],
-        notes: comparison
-            .is_of_single_runs()
-            .then(|| {
-                "Counted in one run of each; the variation between runs is unknown.".to_owned()
-            })
-            .into_iter()
-            .collect(),
-        ..Section::default()
-    });
-    let sections = [ratios, costs, differences(comparison)];
+    let lack = answer.map_or(Some(NO_INTERVAL), difference::lack);
+    let runs = comparison.runs.iter().sum();
     Page {
-        no_answer: if rows.is_empty() { "The runs cannot be compared." } else { "" },
-        headline: ratios::figures(rows, &[Vec::new(), Vec::new()]),
-        sections: sections.into_iter().flatten().collect(),
+        answer: sentence(comparison),
+        trust: comparison.comparable.then(|| book.trust(runs, lack)),
+        headline: answer.map_or(Vec::new(), |answer| tiles(answer, &marks, value)),
+        headline_is_in_table: true,
+        sections: [compared, differences(comparison)].into_iter().flatten().collect(),
         method: Page::method_of(facts),
-        definitions: terms(&["comparison", "verdict"]),
+        definitions: terms(&["comparison", "verdict", "load"]),
+        caveats: book.into_entries(),
         ..Page::new("comparison", title, question, label)
     }
 }
@@ -109,10 +143,4 @@ fn differences(comparison: &RunComparison) -> Option<Section> {
         tables: vec![table],
         ..Section::default()
     })
-}
-
-/// A sentence if the deciding figure cannot be compared.
-fn undecided(answer: &AbAnswer) -> Option<String> {
-    let why = text(&dyno_analyze::experiment::ab::undecided(answer)?);
-    Some(format!("Not enough data for a verdict: {why}."))
 }

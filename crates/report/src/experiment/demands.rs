@@ -174,8 +174,12 @@ impl Demands<'_> {
         RowsChart {
             title: "How long an operation occupies each resource".to_owned(),
             caption: match self.bottleneck {
+                Some(_) if self.parts.is_empty() => {
+                    format!("{CAPTION} The longest bar, in bold, has the lowest bound.")
+                }
                 Some(_) => format!(
-                    "{CAPTION} The longest bar among the resources that operations wait for limits the rate."
+                    "{CAPTION} The resource in bold has the lowest bound; a longer bar is a resource that operations do not \
+                     wait for as a whole, or whose limit is unknown."
                 ),
                 None => CAPTION.to_owned(),
             },

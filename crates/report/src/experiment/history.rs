@@ -10,6 +10,7 @@ use crate::render::show;
 use crate::terms::terms;
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
+use dyno_analyze::mean;
 use dyno_record::experiment::CostKind;
 use dyno_record::quantity::Quantity;
 
@@ -43,9 +44,9 @@ fn other_load(history: &History) -> Option<String> {
     let names: Vec<String> = runs.map(|run| format!("`{}`", run.directory)).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "caveat: other processes used the machine (the check `other_load` fails) before {} of {} runs: {}",
+            "caveat: other processes used the machine (the check `other_load` fails) before {} of {}: {}",
             names.len(),
-            history.runs.len(),
+            Quantity::counted(history.runs.len() as u64, "run"),
             names.join(", ")
         )
     })
@@ -58,7 +59,11 @@ fn left_out(history: &History) -> Vec<String> {
 /// Prefix of a change that leads to exit status 1.
 const REGRESSION: &str = "regression: ";
 
-/// One sentence per change; a warning if it leads to exit status 1.
+fn is_regression(finding: &Finding) -> bool {
+    finding.text.to_lowercase().starts_with(REGRESSION)
+}
+
+/// One sentence per change, at least one; a warning if it leads to exit status 1.
 fn changes(history: &History) -> Vec<Finding> {
     let mut found = Vec::new();
     for one in &history.statistics {
@@ -131,12 +136,17 @@ pub fn page(history: &History) -> Page {
         (false, false) => "no regression",
     };
     let title = format!("History of workload {}", history.name);
-    let question =
-        format!("Where did the level of {} runs of `{}` change?", history.runs.len(), history.name);
+    let runs = Quantity::counted(history.runs.len() as u64, "run");
+    let question = format!("Where did the level of {runs} of `{}` change?", history.name);
     let sections = [Some(series(history)), Some(table(history)), all_costs(history)];
+    let mut findings = changes(history);
+    // A regression answers, or else the first change, or that there is none.
+    let place = findings.iter().position(is_regression).unwrap_or(0);
+    let answer = findings.remove(place).text;
     Page {
+        answer,
         headline: figures(history),
-        findings: changes(history),
+        findings,
         sections: sections.into_iter().flatten().collect(),
         method: Page::method_of(facts(history)),
         definitions: terms(&["history"]),
@@ -161,7 +171,7 @@ fn figures(history: &History) -> Vec<Figure> {
         let last = one.changes.last();
         let since = last.map_or(0, |change| change.position);
         let values: Vec<f64> = history.runs[since..].iter().map(|run| run.values[place]).collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let mean = mean(&values);
         let since = |ratio, position: usize| {
             format!("{} since {}", relative_change(ratio), day(&history.runs[position]))
         };
@@ -184,6 +194,19 @@ fn day(run: &HistoryRun) -> String {
     run.started_at.chars().take(10).collect()
 }
 
+/// Title of the column with the start of a run.
+const START: &str = "start (UTC)";
+
+/// The first column to leave out, because most names of runs contain the time.
+fn start() -> Column {
+    Column { rank: 10, ..Column::text(START) }
+}
+
+/// Start of a run to the minute, in UTC: `2026-11-28 16:03`.
+fn minute(run: &HistoryRun) -> String {
+    run.started_at.chars().take(16).collect::<String>().replace('T', " ")
+}
+
 /// Each figure over the runs, with the mean levels between its changes.
 fn series(history: &History) -> Section {
     let plots = history.statistics.iter().enumerate();
@@ -202,7 +225,7 @@ fn plot(history: &History, place: usize, one: &HistoryStatistic) -> Plot {
     let edges: Vec<usize> = [0].into_iter().chain(positions).chain([values.len()]).collect();
     let levels = edges.windows(2).flat_map(|edges| {
         let part = &values[edges[0]..edges[1]];
-        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        let mean = mean(part);
         // A change lies between two runs.
         let (from, to) = (edges[0] as f64 + 0.5, edges[1] as f64 + 0.5);
         [(from, mean), (to.next_down(), mean)]
@@ -232,7 +255,7 @@ fn plot(history: &History, place: usize, one: &HistoryStatistic) -> Plot {
 fn table(history: &History) -> Section {
     let runs: Vec<(usize, &HistoryRun)> = history.runs.iter().enumerate().collect();
     let mut columns = Table::of(&runs)
-        .text("start", |(_, run)| Cell::new(&run.started_at, Tone::Strong))
+        .with(start(), |(_, run)| Cell::new(minute(run), Tone::Strong))
         .number("number", 80, |(place, _)| place + 1)
         .text("run", |(_, run)| &run.directory);
     for (index, one) in history.statistics.iter().enumerate() {
@@ -271,12 +294,12 @@ fn all_costs(history: &History) -> Option<Section> {
     let mut known = history.runs.iter().flat_map(|run| &run.costs);
     known.find(|cost| !shown.contains(&cost.kind))?;
     let rows = history.runs.iter().map(|run| {
-        let key = Cell::new(run.started_at.clone(), Tone::Strong);
+        let key = Cell::new(minute(run), Tone::Strong);
         (vec![key], run.costs.as_slice())
     });
     let rows: Vec<costs::Row<'_>> = rows.collect();
     let currency = history.runs.iter().find_map(|run| run.currency.as_deref());
-    costs::of_rows(&[Column::text("start")], &rows, currency)
+    costs::of_rows(&[Column::text(START)], &rows, currency)
 }
 
 fn facts(history: &History) -> Vec<Fact> {

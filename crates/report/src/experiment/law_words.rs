@@ -3,11 +3,8 @@
 use super::figure::seconds;
 use crate::facts::operation_label;
 use crate::page::table::{Cell, Table, Tone};
-use crate::texts::text;
-use dyno_record::document::variant_name;
 use dyno_record::experiment::{Law, LawCheck, LawVerdict};
 use dyno_record::quantity::Quantity;
-use dyno_record::statement::Statement;
 
 /// Note for checks of offered rates.
 pub(crate) const NO_CLOSED_LOOP: &str = "The response time law R = N/X − Z applies to clients that wait for their answers, not to offered \
@@ -27,11 +24,6 @@ pub(crate) fn name(law: Law) -> &'static str {
         Law::RateBound => "bound of the rate",
         Law::ResponseBound => "bound of the response time",
     }
-}
-
-/// Meaning of a broken law for the measurement.
-pub(crate) fn meaning(law: Law) -> String {
-    text(&Statement::new(format!("law-broken.{}", variant_name(&law))))
 }
 
 /// A difference with its sign; rounding errors become zero.

@@ -1,11 +1,10 @@
-//! Tables and charts of ratios: between two plans, two runs, or the levels of a sweep and their base.
+//! Charts of ratios: between two plans, two runs, or the levels of a sweep and their base.
 
+use super::difference;
 use super::figure::TOO_SHORT;
-use crate::page::Figure;
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
-use crate::page::table::{Cell, Table, Tone};
-use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, DemandRatio, Side, Statistic};
-use dyno_record::quantity::Quantity;
+use crate::page::table::{Cell, Tone};
+use dyno_record::experiment::{Basis, Comparison, DemandRatio, Statistic};
 
 /// Distances of labels from 1, and between labels.
 const STEPS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
@@ -13,8 +12,8 @@ const STEPS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// Largest ratio, in both directions, on a chart.
 const MOST_RATIO: f64 = 8.0;
 
-/// Axis label of charts of ratios.
-pub(super) const AXIS: &str = "B divided by A";
+/// Axis label of charts of changes.
+pub(super) const AXIS: &str = "change from A to B";
 
 /// Name of a figure.
 pub(super) fn statistic(statistic: Statistic) -> String {
@@ -26,28 +25,9 @@ pub(super) fn statistic(statistic: Statistic) -> String {
 }
 
 /// A number with at most three decimals.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// The verdict in words.
-pub(super) fn verdict(row: &Comparison) -> String {
-    let margin = |margin_ratio: f64| short(margin_ratio * 100.0);
-    match row.verdict {
-        ComparisonVerdict::Faster => "B is faster".into(),
-        ComparisonVerdict::Slower => "B is slower".into(),
-        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
-            format!("no difference larger than {} %", margin(margin_ratio))
-        }
-        ComparisonVerdict::NotComparable => "not comparable".into(),
-        ComparisonVerdict::NotEnoughData if row.basis == Basis::WithinRun => {
-            "undecided: one run of each".into()
-        }
-        ComparisonVerdict::NotEnoughData => {
-            format!("not enough data to detect a difference of {} %", margin(row.margin_ratio))
-        }
-    }
 }
 
 /// The basis of the intervals.
@@ -57,25 +37,12 @@ pub(super) fn basis(rows: &[Comparison]) -> String {
             "Intervals of 95 % from the windows of one run each, which do not show variation between runs."
                 .into()
         }
-        Some(row) => format!("Intervals of 95 % from {} pairs of runs.", row.pairs),
+        Some(row) => match row.pairs {
+            1 => "Intervals of 95 % from one pair of runs.".into(),
+            pairs => format!("Intervals of 95 % from {pairs} pairs of runs."),
+        },
         None => String::new(),
     }
-}
-
-/// The ratios of a headline, with the caveats of rates and of times.
-pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Vec<Figure> {
-    rows.iter()
-        .map(|row| {
-            let marks = match row.statistic {
-                Statistic::Rate => rate,
-                _ => time,
-            };
-            let label = format!("{}, B / A", statistic(row.statistic));
-            Figure::new(label, Quantity::plain(row.ratio.value))
-                .with_note(format!("{}; {}", interval(row), verdict(row)))
-                .marked(marks)
-        })
-        .collect()
 }
 
 /// The interval of a ratio, or the reason why it has no useful one.
@@ -84,36 +51,6 @@ pub(super) fn range(row: &Comparison) -> String {
         _ if !row.is_vague() => ends(row.ratio.low, row.ratio.high),
         Basis::WithinRun => TOO_SHORT.to_owned(),
         Basis::BetweenRuns => "too few pairs".to_owned(),
-    }
-}
-
-fn interval(row: &Comparison) -> String {
-    let kind = if row.is_vague() { "no interval:" } else { "95 %" };
-    format!("{kind} {}", range(row))
-}
-
-/// The comparisons, with the known values of both sides.
-pub(super) fn table_of(
-    rows: &[Comparison],
-    [a, b]: &[String; 2],
-    value: impl Fn(Side, Statistic) -> String,
-) -> Table {
-    Table::of(rows)
-        .text("figure", |row| Cell::new(statistic(row.statistic), Tone::Strong))
-        .number(a, 120, |row| value(Side::A, row.statistic))
-        .number(b, 130, |row| value(Side::B, row.statistic))
-        .number("B / A", 200, |row| format!("{:.3}", row.ratio.value))
-        .number("95 % interval", 180, range)
-        .text("verdict", |row| Cell::new(verdict(row), tone(row)))
-        .table("Comparisons")
-}
-
-fn tone(row: &Comparison) -> Tone {
-    match row.verdict {
-        ComparisonVerdict::Faster => Tone::Strong,
-        ComparisonVerdict::Slower => Tone::Alarm,
-        ComparisonVerdict::NoDifferenceLargerThan { .. } => Tone::Plain,
-        ComparisonVerdict::NotEnoughData | ComparisonVerdict::NotComparable => Tone::Doubt,
     }
 }
 
@@ -134,26 +71,32 @@ pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
     let values: Vec<RowValue> = rows
         .iter()
         .enumerate()
-        .map(|(place, row)| RowValue {
-            is_strong: place == 0,
-            ..row_value(statistic(row.statistic), row)
+        .map(|(place, row)| {
+            let plain = row_value(statistic(row.statistic), row);
+            RowValue {
+                is_strong: place == 0,
+                value_text: difference::change(row.ratio.value),
+                detail: difference::range(row),
+                interval: difference::interval(row),
+                ..plain
+            }
         })
         .collect();
     chart(
-        "Ratio of B to A",
-        "Each ratio with its 95 % interval; the shaded band holds differences of no interest. For rates more is \
+        "B against A",
+        "Each change with its 95 % interval; the shaded band holds differences of no interest. For rates more is \
          better, for times less.",
-        AXIS,
+        (AXIS, difference::change),
         rows.first().map_or(0.0, |row| row.margin_ratio),
         values,
     )
 }
 
-/// Ratios around 1, with the margin as a band if there is one.
+/// Ratios around 1, with the margin as a band if there is one. The axis has a label, and labels for its ratios.
 pub(super) fn chart(
     title: &str,
     caption: &str,
-    axis: &str,
+    (axis, label): (&str, fn(f64) -> String),
     margin_ratio: f64,
     values: Vec<RowValue>,
 ) -> RowsChart {
@@ -165,7 +108,7 @@ pub(super) fn chart(
         title: title.to_owned(),
         caption: caption.to_owned(),
         axis: axis.to_owned(),
-        ticks: ticks(&scale, reach),
+        ticks: ticks(&scale, reach, label),
         band: (margin_ratio > 0.0).then(|| scale.span(1.0 / margin, margin)),
         reference_percent: Some(scale.percent(1.0)),
         rows,
@@ -189,7 +132,7 @@ fn reach(values: &[RowValue], margin_ratio: f64) -> f64 {
 }
 
 /// Labels at round ratios on both sides of 1: at most three on each, or 1, 2, 5 and 10 times for a wide range.
-fn ticks(scale: &Scale, reach: f64) -> Vec<Tick> {
+fn ticks(scale: &Scale, reach: f64, label: fn(f64) -> String) -> Vec<Tick> {
     let step = STEPS.iter().find(|step| 1.0 + 5.0 * **step > reach);
     let ratios: Vec<f64> = match step {
         Some(step) => (-3..=3).map(|place| 1.0 + f64::from(place) * step).collect(),
@@ -200,12 +143,20 @@ fn ticks(scale: &Scale, reach: f64) -> Vec<Tick> {
     ratios
         .into_iter()
         .filter(|ratio| (1.0 / reach..=reach).contains(ratio))
-        .map(|ratio| scale.tick(ratio, short(ratio)))
+        .map(|ratio| scale.tick(ratio, label(ratio)))
         .collect()
 }
 
 fn ends(low: f64, high: f64) -> String {
     format!("{low:.3}–{high:.3}")
+}
+
+/// The change of a demand from A to B.
+pub(super) fn demand_change(demand: &DemandRatio) -> Cell {
+    let interval = demand.ratio.low.zip(demand.ratio.high);
+    let range = interval.map(|(low, high)| difference::changes(low, high));
+    let ratio = demand_ratio(demand);
+    Cell { text: difference::change(demand.ratio.value), detail: range, ..ratio }
 }
 
 /// A demand divided by the demand of the base.
@@ -224,6 +175,7 @@ pub(super) fn demand_ratio(demand: &DemandRatio) -> Cell {
 mod tests {
     use super::*;
     use dyno_record::estimate::Estimate;
+    use dyno_record::experiment::ComparisonVerdict;
 
     fn row(value: f64, low: f64, high: f64) -> RowValue {
         RowValue {
@@ -237,7 +189,7 @@ mod tests {
     }
 
     fn labels(values: Vec<RowValue>, margin_ratio: f64) -> Vec<String> {
-        let chart = chart("", "", AXIS, margin_ratio, values);
+        let chart = chart("", "", (AXIS, short), margin_ratio, values);
         chart.ticks.into_iter().map(|tick| tick.label).collect()
     }
 
@@ -254,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_band_is_the_margin_around_one() {
-        let chart = chart("", "", AXIS, 0.05, vec![row(1.0, 0.99, 1.01)]);
+        let chart = chart("", "", (AXIS, short), 0.05, vec![row(1.0, 0.99, 1.01)]);
         let band = chart.band.unwrap();
         assert_eq!(chart.reference_percent, Some(50.0));
         let middle = band.from_percent + band.width_percent / 2.0;
@@ -272,13 +224,12 @@ mod tests {
             basis: Basis::BetweenRuns,
             pairs: 2,
             pair_deviation_ratio: 0.05,
+            degrees_of_freedom: Some(4.0),
             order_effect_ratio: None,
         };
-        assert_eq!(interval(&row), format!("95 % {}", range(&row)));
+        assert!(range(&row).contains("0.6"), "{}", range(&row));
         row.ratio.high = 4.1 * row.ratio.low;
         assert!(range(&row).ends_with("pairs"), "{}", range(&row));
-        let words = interval(&row);
-        assert!(words.ends_with(&range(&row)) && !words.contains("95 %"), "{words}");
         assert_eq!(row_value("B".into(), &row).interval, None);
         row.basis = Basis::WithinRun;
         assert!(range(&row).ends_with("windows"), "{}", range(&row));
@@ -292,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_wild_interval_leaves_the_chart_instead_of_stretching_it() {
-        let chart = chart("", "", AXIS, 0.05, vec![row(1.1, 1e-9, 1e9)]);
+        let chart = chart("", "", (AXIS, short), 0.05, vec![row(1.1, 1e-9, 1e9)]);
         let interval = chart.rows[0].interval.unwrap();
         assert_eq!((interval.from_percent, interval.width_percent), (0.0, 100.0));
         assert!(chart.ticks.len() > 2, "{chart:?}");

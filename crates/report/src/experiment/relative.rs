@@ -173,7 +173,7 @@ fn chart(levels: &Levels<'_>) -> Option<RowsChart> {
     Some(ratios::chart(
         &title,
         "Each level divided by the base, with its 95 % interval. For rates more is better, for times less.",
-        "level divided by base",
+        ("level divided by base", ratios::short),
         0.0,
         values.collect(),
     ))

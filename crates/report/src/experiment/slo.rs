@@ -8,7 +8,7 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::page::table::{Cell, Column, Columns, Table, Tone};
 use crate::page::{Fact, Figure, Section, charts_of};
 use crate::terms::terms;
-use dyno_analyze::search::objective::boundary::kept_at;
+use dyno_analyze::search::objective::boundary::{has_curve, has_interval, kept_at};
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{
     Attempt, Boundary, Experiment, NotMeasured, ObjectiveEnd, SloAnswer,
@@ -22,44 +22,52 @@ pub(super) fn parts(experiment: &Experiment, answer: &SloAnswer, book: &CaveatBo
         headline: figures(answer, book),
         facts: facts(answer),
         sections: std::iter::once(section(answer, book)).chain(costs).collect(),
-        definitions: terms(&["slo"]),
+        definitions: terms(&["slo", "interval"]),
     }
 }
 
+/// The rate that 95 % of the runs keep, the rate that half of them keep, and the closed loop's.
 fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
-    let search = &answer.search;
-    let per_s = search.rate_per_s.unwrap_or(f64::NAN);
-    let note = match &search.boundary {
-        Some(boundary) => Some(interval_of(boundary, &boundary.half_per_s)),
-        None => search.rate_per_s.map(|found| {
-            let share = Quantity::ratio(found / answer.closed_rate_per_s.value);
-            format!("{share} of a closed loop, no interval: no boundary was found")
-        }),
-    };
-    let found = Figure::new("highest rate that keeps it", Quantity::per_second(per_s));
-    let first = Figure {
-        alarming: search.rate_per_s.is_none(),
-        ..found.with_note(note).marked(&book.marks(Topic::Latency, None))
-    };
-    let between = match &search.boundary {
-        Some(boundary) => of_boundary(boundary),
-        None => of_runs(answer),
-    };
+    let marks = book.marks(Topic::Latency, None);
     let closed = &answer.closed_rate_per_s;
+    let mut figures = match &answer.search.boundary {
+        Some(boundary) => {
+            let kept = |label: &str, rate: &Estimate| {
+                let is_below = boundary.not_measured(rate.value) == Some(NotMeasured::Below);
+                let per_s = Quantity::per_second(if is_below { f64::NAN } else { rate.value });
+                let figure = Figure::new(label, per_s).with_note(interval_of(boundary, rate));
+                Figure { alarming: is_below, ..figure.marked(&marks) }
+            };
+            vec![
+                kept("kept by 95 % of runs", &boundary.most_per_s),
+                kept("kept by half of the runs", &boundary.half_per_s),
+            ]
+        }
+        None => {
+            let found = answer.search.rate_per_s;
+            let note = found.map(|found| {
+                let share = Quantity::ratio(found / closed.value);
+                format!("{share} of a closed loop, no interval: no boundary was found")
+            });
+            let per_s = Quantity::per_second(found.unwrap_or(f64::NAN));
+            let label = match answer.search.end {
+                ObjectiveEnd::Interrupted => "highest rate kept so far",
+                _ => "highest rate that keeps it",
+            };
+            let first = Figure {
+                alarming: found.is_none(),
+                ..Figure::new(label, per_s).with_note(note).marked(&marks)
+            };
+            std::iter::once(first).chain(of_runs(answer)).collect()
+        }
+    };
     let range = interval_or_why(closed, Quantity::per_second, TOO_SHORT);
-    let closed = Figure::new("closed loop", Quantity::per_second(closed.value))
-        .with_note(format!("with the same clients, {range}"))
-        .marked(&book.marks(Topic::Rate, None));
-    std::iter::once(first).chain(between).chain(std::iter::once(closed)).collect()
-}
-
-/// The rates between which chance decides.
-fn of_boundary(boundary: &Boundary) -> [Figure; 2] {
-    [("kept by 95 % of runs", &boundary.most_per_s), ("kept by 5 % of runs", &boundary.few_per_s)]
-        .map(|(label, rate)| {
-            Figure::new(label, Quantity::per_second(rate.value))
-                .with_note(interval_of(boundary, rate))
-        })
+    figures.push(
+        Figure::new("closed loop", Quantity::per_second(closed.value))
+            .with_note(format!("with the same clients, {range}"))
+            .marked(&book.marks(Topic::Rate, None)),
+    );
+    figures
 }
 
 /// The bounds from the runs, used without an estimate.
@@ -83,25 +91,30 @@ fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
     })
 }
 
-/// `9,800–10,900/s with 95 %`, and the side that was not measured.
+/// `95 % 9,800–10,900/s`, or the side on which nothing was measured.
 fn interval_of(boundary: &Boundary, rate: &Estimate) -> String {
-    let ends = [rate.low, rate.high].map(Quantity::per_second);
+    let [low, value, high] = [rate.low, rate.value, rate.high].map(Quantity::per_second);
     let confidence = Quantity::ratio(rate.confidence_ratio).brief();
-    let range = format!("{} with {confidence}", interval(ends[0], ends[1]));
-    let side = |rate_per_s: f64| match boundary.not_measured(rate_per_s)? {
-        NotMeasured::Above => Some("above"),
-        NotMeasured::Below => Some("below"),
-    };
-    let ends = [side(rate.low), side(rate.high)];
-    match (side(rate.value), ends.into_iter().flatten().last()) {
-        (Some(side), _) => format!("or {}, {range}; {side} that: not measured", more(side)),
-        (None, Some(side)) => format!("{range}; {side} that: not measured"),
-        (None, None) => range,
+    let is_wide = has_interval(boundary, rate);
+    let is_open = |end: f64, side| boundary.not_measured(end) == Some(side);
+    match boundary.not_measured(rate.value) {
+        Some(NotMeasured::Below) => {
+            let none = format!("none at or above {value}; lower rates were not tried");
+            if is_wide { format!("most likely {none}; {confidence} at most {high}") } else { none }
+        }
+        Some(NotMeasured::Above) if is_wide => format!("or more; {confidence} {low} or more"),
+        Some(NotMeasured::Above) => "or more; nothing above it was reached".to_owned(),
+        None => {
+            let is_low = is_open(rate.low, NotMeasured::Below);
+            let open = match (is_low, is_open(rate.high, NotMeasured::Above)) {
+                (true, true) => " or beyond",
+                (true, false) => " or less",
+                (false, true) => " or more",
+                (false, false) => "",
+            };
+            format!("{confidence} {}{open}", interval(low, high))
+        }
     }
-}
-
-fn more(side: &str) -> &'static str {
-    if side == "above" { "more" } else { "less" }
 }
 
 fn facts(answer: &SloAnswer) -> Vec<Fact> {
@@ -124,7 +137,8 @@ fn facts(answer: &SloAnswer) -> Vec<Fact> {
         ObjectiveEnd::Resolved => "both sides of the boundary are decided",
         ObjectiveEnd::AlwaysKept => "kept at the highest allowed rate",
         ObjectiveEnd::NeverKept => "missed at the lowest allowed rate",
-        ObjectiveEnd::OutOfMeasurements => "early: all runs were used",
+        ObjectiveEnd::OutOfMeasurements => "early: all runs, or all of the time, were used",
+        ObjectiveEnd::Interrupted => "interrupted; `dyno resume` continues the search",
     };
     vec![Fact::new("Objective", limits.join(", ")), Fact::new("End of the search", end)]
 }
@@ -146,8 +160,8 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
             ),
         ),
         tables: [
+            Some(tried(answer, book)),
             Some(runs(answer, &answer.attempts, book).table("Runs of the search")),
-            Some(tried(answer)),
             runs(answer, &answer.set_aside, book).known("Runs that were set aside and repeated"),
         ]
         .into_iter()
@@ -159,32 +173,62 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
 }
 
 fn notes(answer: &SloAnswer) -> Vec<String> {
-    let order = "The runs are in the order of the search.";
-    let rule = match answer.search.boundary {
+    let order = "The rates are sorted, each with the range of its runs; the runs are in the order of the search.";
+    let rule = match &answer.search.boundary {
+        Some(boundary) if !has_curve(boundary) => {
+            "No run decides alone. The rate that half of the runs keep is outside the rates that were reached, so the \
+             table does not show the curve."
+        }
         Some(_) => {
-            "No run decides alone: the share of runs that keep the objective is a curve over the rate, and all runs \
-             together determine where it is one half."
+            "No run decides alone: the share of runs that keep the objective is a curve over the rate, fitted to all \
+             runs together. Nothing above what a run or the closed loop reached is shown."
         }
         None => "Near a boundary runs are repeated.",
     };
     vec![format!("{order} {rule}")]
 }
 
-/// The number of runs at each rate, with the share predicted by the curve.
-fn tried(answer: &SloAnswer) -> Table {
+/// The rates in ascending order, each with its runs, and the share of runs that the curve predicts.
+fn tried(answer: &SloAnswer, book: &CaveatBook) -> Table {
     let count = |count: u32| Quantity::count(u64::from(count));
-    Table::of(&answer.search.tried)
-        .number("offered", u8::MAX, |one| {
-            Cell::new(Quantity::per_second(one.rate_per_s), Tone::Strong)
-        })
+    let tried = &answer.search.tried;
+    let mut columns = Table::of(tried).number("offered", u8::MAX, |one| {
+        Cell::new(Quantity::per_second(one.rate_per_s), Tone::Strong)
+    });
+    let marks = book.marks(Topic::Latency, None);
+    for (place, limit) in answer.objectives.responses.iter().enumerate() {
+        let column = Column::number(limit.name(), 200).marked(&marks);
+        columns = columns.with(column, |one| {
+            let runs = answer.attempts.iter().filter(|run| run.rate_per_s == one.rate_per_s);
+            values(runs.filter_map(|run| run.values_us.get(place).copied()), limit.limit_us)
+        });
+    }
+    let search = &answer.search;
+    let wanted = search.boundary.as_ref().map(|boundary| boundary.most_per_s.value);
+    let wanted = wanted.or(search.rate_per_s).unwrap_or(0.0);
+    let focus = tried.iter().take_while(|one| one.rate_per_s <= wanted).count();
+    columns
         .number("runs", u8::MAX, |one| count(one.kept_count + one.missed_count))
         .number("kept", u8::MAX, |one| count(one.kept_count))
         .number("kept by the curve", 100, |one| {
-            let boundary = answer.search.boundary.as_ref();
-            let share = boundary.map(|boundary| kept_at(boundary, one.rate_per_s));
+            let found = search.boundary.as_ref().filter(|found| has_curve(found));
+            let share = found.map(|found| kept_at(found, one.rate_per_s));
             Cell::known(share.map(|share| Quantity::ratio(share).brief()))
         })
         .table("Rates of the search")
+        .around(focus)
+}
+
+/// The value of the only run at a rate, or the range of its runs: percentiles are not averaged.
+fn values(values_us: impl Iterator<Item = f64>, limit_us: f64) -> Cell {
+    let ends =
+        values_us.map(|us| [us, us]).reduce(|[low, high], [us, _]| [low.min(us), high.max(us)]);
+    let Some([low_us, high_us]) = ends else {
+        return Cell::default();
+    };
+    let tone = if high_us > limit_us { Tone::Alarm } else { Tone::Plain };
+    let [low, high] = [low_us, high_us].map(Quantity::microseconds);
+    if low_us == high_us { Cell::new(low, tone) } else { Cell::new(interval(low, high), tone) }
 }
 
 fn runs<'a>(

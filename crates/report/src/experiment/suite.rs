@@ -1,6 +1,6 @@
 //! Reports of a suite: one table over all workloads and settings, and the effect of the settings.
 
-use super::figure::{cell, interval_or_why, no_interval_of};
+use super::figure::{TOO_FEW_BEYOND, cell, interval_or_why, no_interval_of};
 use super::levels::key_column;
 use super::parts::Parts;
 use super::relative::{self, Levels};
@@ -10,7 +10,8 @@ use crate::costs;
 use crate::facts;
 use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Fact, Figure, Section, charts_of};
+use crate::page::{self, Fact, Figure, Section, charts_of};
+use crate::run::answer::in_brackets;
 use crate::terms::terms;
 use crate::texts::short;
 use dyno_analyze::experiment::sweep::version;
@@ -41,6 +42,11 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
     }
 }
 
+/// The sentence that answers the question of a suite.
+pub(super) fn sentence(experiment: &Experiment, answer: &SuiteAnswer, book: &CaveatBook) -> String {
+    Suite { experiment, answer, book }.sentence()
+}
+
 /// The plans of all workloads, one below the other; `None` for an experiment with one workload.
 pub(super) fn plans(experiment: &Experiment) -> Option<String> {
     let texts: Vec<String> = experiment.options.plans.values().map(facts::plan_text).collect();
@@ -69,6 +75,18 @@ pub(super) fn workloads(experiment: &Experiment) -> Vec<Fact> {
             Fact::new(name.clone(), format!("{}{joint}{keys}", facts::mix(&plan)))
         })
         .collect()
+}
+
+/// The 99th percentile of the most frequent operation, and why it has no interval if it has none.
+fn main_p99(row: &SuiteRow) -> Option<(&String, &experiment::Figure, &'static str)> {
+    let (name, operation) = row.operations.iter().max_by_key(|(_, one)| one.count)?;
+    let figure = operation.response_us.get("p99")?;
+    let beyond = operation.count as f64 * 0.01;
+    let why = match beyond < MIN_BEYOND_PERCENTILE {
+        true => TOO_FEW_BEYOND,
+        false => no_interval_of(&row.level),
+    };
+    Some((name, figure, why))
 }
 
 /// A suite with the labels of its rows.
@@ -121,11 +139,59 @@ impl Suite<'_> {
         std::iter::once(Column::text("workload")).chain(keys).collect()
     }
 
+    /// Rate and p99 of the only row, or the highest and the lowest rate.
+    fn sentence(&self) -> String {
+        let rate = |row: &SuiteRow| {
+            let figure = &row.level.rate_per_s;
+            let range = in_brackets(figure, Quantity::per_second).unwrap_or_default();
+            format!("{}{range}", Quantity::per_second(figure.value))
+        };
+        match (self.answer.rows.as_slice(), self.highest(), self.lowest()) {
+            ([row], ..) => {
+                let runs = match row.level.runs.len() {
+                    0 | 1 => String::new(),
+                    runs => format!(" over {runs} runs"),
+                };
+                let p99 = main_p99(row).map(|(name, figure, why)| {
+                    let range = in_brackets(figure, Quantity::microseconds);
+                    let range = range.unwrap_or_else(|| format!(" (no interval: {why})"));
+                    let value = Quantity::microseconds(figure.value);
+                    format!("; {} p99 {value}{range}", facts::operation_label(name))
+                });
+                page::sentence(&format!("{}{runs}{}", rate(row), p99.unwrap_or_default()))
+            }
+            (_, Some(highest), Some(lowest)) => page::sentence(&format!(
+                "`{}` has the highest rate, {}; `{}` the lowest, {}",
+                self.name(&highest.level),
+                rate(highest),
+                self.name(&lowest.level),
+                rate(lowest)
+            )),
+            _ => String::new(),
+        }
+    }
+
+    fn highest(&self) -> Option<&SuiteRow> {
+        self.rows().max_by(|a, b| a.level.rate_per_s.value.total_cmp(&b.level.rate_per_s.value))
+    }
+
+    fn lowest(&self) -> Option<&SuiteRow> {
+        self.rows().min_by(|a, b| a.level.rate_per_s.value.total_cmp(&b.level.rate_per_s.value))
+    }
+
+    /// The 99th percentile of the only row.
+    fn p99(&self) -> Option<Figure> {
+        let [row] = self.answer.rows.as_slice() else { return None };
+        let (name, figure, why) = main_p99(row)?;
+        let range = interval_or_why(figure, Quantity::microseconds, why);
+        let note = format!("{}, {range}", facts::operation_label(name));
+        let value = Quantity::microseconds(figure.value);
+        let marks = self.book.marks(Topic::Latency, None);
+        Some(Figure::new("p99 response time", value).with_note(note).marked(&marks))
+    }
+
     /// The highest and the lowest rate, and the smallest share below the requested time.
     fn headline(&self) -> Vec<Figure> {
-        let rate = |row: &&SuiteRow| row.level.rate_per_s.value;
-        let highest = self.rows().max_by(|one, other| rate(one).total_cmp(&rate(other)));
-        let lowest = self.rows().min_by(|one, other| rate(one).total_cmp(&rate(other)));
         let of_rate = |(label, row): (&str, Option<&SuiteRow>)| {
             let level = &row?.level;
             let range =
@@ -135,8 +201,12 @@ impl Suite<'_> {
             Some(figure.with_note(note).marked(&self.book.marks(Topic::Rate, None)))
         };
         let has_several = self.answer.rows.len() > 1;
-        let rates = [("highest rate", highest), ("lowest rate", lowest.filter(|_| has_several))];
-        rates.into_iter().filter_map(of_rate).chain(self.smallest_share()).collect()
+        let rates = [
+            (if has_several { "highest rate" } else { "rate" }, self.highest()),
+            ("lowest rate", self.lowest().filter(|_| has_several)),
+        ];
+        let rates = rates.into_iter().filter_map(of_rate);
+        rates.chain(self.p99()).chain(self.smallest_share()).collect()
     }
 
     fn smallest_share(&self) -> Option<Figure> {

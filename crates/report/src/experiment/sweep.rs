@@ -2,8 +2,7 @@
 
 use super::demands::{self, Demands};
 use super::figure::{
-    ERROR_NOT_KNOWN, bound_of_rate, cell, interval_or_why, no_interval_of, no_interval_of_p99,
-    seconds, unwanted,
+    bound_of_rate, cell, interval_or_why, no_interval_of, no_interval_of_p99, seconds, unwanted,
 };
 use super::levels::{Sweep, key_column};
 use super::parts::Parts;
@@ -27,12 +26,25 @@ const PERCENTILES: [(&str, u8); 3] = [("p50", 120), ("p95", 130), ("p99", 170)];
 
 /// Resources of the table of levels, with their short names and column ranks.
 const RESOURCES: [(&str, &str, u8); 5] = [
-    (resource_name(ResourceKind::ServerCpu), "server CPU", 150),
-    (resource_name(ResourceKind::ClientCpu), "client CPU", 110),
-    (resource_name(ResourceKind::Disk), "disk", 100),
-    (resource_name(ResourceKind::HostCpu), "all CPUs", 60),
-    (resource_name(ResourceKind::ServerHostCpu), "server's machine", 155),
+    (resource_name(ResourceKind::ServerCpu), "server CPUs", 150),
+    (resource_name(ResourceKind::ClientCpu), "client CPUs", 110),
+    (DISK, "disk", 100),
+    (resource_name(ResourceKind::HostCpu), "all CPUs", 30),
+    (resource_name(ResourceKind::ServerHostCpu), "machine CPUs", 155),
 ];
+
+const DISK: &str = resource_name(ResourceKind::Disk);
+
+/// Use of a resource: the number of busy CPUs, which server and client have in common, or the busy share of the disk.
+fn used(level: &Level, name: &str) -> Option<Quantity> {
+    let busy_ratio = *level.busy_ratio.get(name)?;
+    if name == DISK {
+        return Some(Quantity::ratio(busy_ratio));
+    }
+    let demand = level.demands.iter().find(|demand| demand.name == name)?;
+    let cpus = demand.quota.unwrap_or_else(|| f64::from(demand.servers));
+    Some(Quantity::plain(busy_ratio * cpus).brief())
+}
 
 /// All parts of the page of a sweep.
 pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &CaveatBook) -> Parts {
@@ -85,16 +97,6 @@ impl Sweep<'_> {
                 .as_ref()
                 .map(|demand| bound_of_rate(demand, self.answer.bound_per_s, rate.value)),
         );
-        figures.extend(self.answer.saturation_clients.map(|clients| {
-            let range = interval_or_why(&clients, Quantity::plain, ERROR_NOT_KNOWN);
-            let most = self.answer.levels.iter().map(|level| level.clients).max();
-            let beyond = match most.filter(|most| f64::from(*most) < clients.value) {
-                Some(most) => format!(", beyond the {most} that were measured"),
-                None => String::new(),
-            };
-            let note = format!("number of clients above which operations wait, {range}{beyond}");
-            Figure::new("N*", Quantity::plain(clients.value)).with_note(note)
-        }));
         figures
     }
 
@@ -106,7 +108,8 @@ impl Sweep<'_> {
         ];
         if self.answer.levels.iter().any(|level| !level.busy_ratio.is_empty()) {
             notes.push(
-                "The columns of CPUs and disk show the share of the time in which they were busy."
+                "The columns of CPUs show how many were busy on average, and the one of the disk the share of the time \
+                 in which it was busy."
                     .to_owned(),
             );
         }
@@ -153,9 +156,7 @@ impl Sweep<'_> {
             });
         }
         for (name, title, rank) in RESOURCES {
-            columns = columns.number(title, rank, |level| {
-                Cell::known(level.busy_ratio.get(name).copied().map(Quantity::ratio))
-            });
+            columns = columns.number(title, rank, |level| Cell::known(used(level, name)));
         }
         columns
             .with(marked(Column::number("failed", 160), Topic::Errors), |level| {

@@ -9,20 +9,18 @@ use dyno_record::experiment::{
 };
 use dyno_record::quantity::Quantity;
 
+const US_PER_S: f64 = 1e6;
+
 /// The chart of response times over offered rates.
 pub(super) const RESPONSE_OVER_RATE: &str = "plot-response-over-rate";
 
 /// Charts over a numeric axis.
 pub(super) fn plots(sweep: &Sweep<'_>) -> Vec<Plot> {
-    let mut plots = match sweep.answer.axis.as_deref() {
+    match sweep.answer.axis.as_deref() {
         Some(CLIENTS) => vec![rate_over_clients(sweep), response_over_clients(sweep)],
         Some(RATE) => vec![response_over_rates(sweep), achieved_over_rates(sweep)],
         _ => Vec::new(),
-    };
-    if !plots.is_empty() {
-        plots.extend(response_time_law(sweep));
     }
-    plots
 }
 
 /// Charts with one row per level, for keys without a numeric axis.
@@ -30,40 +28,32 @@ pub(super) fn rows(sweep: &Sweep<'_>) -> Vec<RowsChart> {
     if sweep.answer.axis.is_some() {
         return Vec::new();
     }
-    let p99 = |level: &Level| level.response_us.get("p99").copied();
-    vec![
-        level_rows(sweep, "Rate", "operations per second", Quantity::per_second, |level| {
-            Some(level.rate_per_s)
-        }),
-        level_rows(sweep, "Mean response time", "response time", Quantity::microseconds, |level| {
+    // Title, axis, unit, and the figure of a level.
+    type Chart = (&'static str, &'static str, fn(f64) -> Quantity, fn(&Level) -> Option<Figure>);
+    let charts: [Chart; 3] = [
+        ("Rate", "operations per second", Quantity::per_second, |level| Some(level.rate_per_s)),
+        ("Mean response time", "response time", Quantity::microseconds, |level| {
             Some(level.response_mean_us)
         }),
-        level_rows(
-            sweep,
+        (
             "99th percentile of the response time",
             "response time",
             Quantity::microseconds,
-            p99,
+            |level| level.response_us.get("p99").copied(),
         ),
-    ]
-}
-
-fn level_rows(
-    sweep: &Sweep<'_>,
-    title: &str,
-    axis: &str,
-    quantity: fn(f64) -> Quantity,
-    of: impl Fn(&Level) -> Option<Figure>,
-) -> RowsChart {
-    let rows = sweep.levels().into_iter().filter_map(|level| {
-        let is_strong = std::ptr::eq(level, sweep.best());
-        Some((sweep.name(level), of(level)?, is_strong))
-    });
-    figure_rows((title, axis), quantity, rows)
+    ];
+    let chart = |(title, axis, quantity, of): Chart| {
+        let rows = sweep.levels().into_iter().filter_map(|level| {
+            let is_strong = std::ptr::eq(level, sweep.best());
+            Some((sweep.name(level), of(level)?, is_strong))
+        });
+        figure_rows((title, axis), quantity, rows)
+    };
+    charts.map(chart).into()
 }
 
 /// One row per name with its figure; the most important one is emphasized.
-pub(super) fn figure_rows(
+pub(crate) fn figure_rows(
     (title, axis): (&str, &str),
     quantity: fn(f64) -> Quantity,
     rows: impl Iterator<Item = (String, Figure, bool)>,
@@ -82,7 +72,6 @@ pub(super) fn figure_rows(
         caption: "Each point with its 95 % interval; where intervals overlap, the difference may be chance.".to_owned(),
         axis: axis.to_owned(),
         ..RowsChart::from_zero(values, Scale::point, |value| quantity(value).to_string())
-
     }
 }
 
@@ -149,7 +138,6 @@ fn network(sweep: &Sweep<'_>, of: impl Fn(&ClosedPoint) -> f64) -> PlotSeries {
 
 /// The curve of the fitted queue, if one fits.
 fn queue(sweep: &Sweep<'_>) -> PlotSeries {
-    const US_PER_S: f64 = 1e6;
     let model = sweep.answer.queue.iter().filter(|model| model.applies);
     let values = model
         .flat_map(|model| &model.curve)
@@ -168,8 +156,8 @@ fn drawn(curves: Vec<PlotSeries>) -> Vec<PlotSeries> {
     shown.collect()
 }
 
-const ASYMPTOTIC: (Role, Stroke) = (Role::Bound, Stroke::Dashed);
-const BALANCED: (Role, Stroke) = (Role::Balanced, Stroke::Dotted);
+const UPPER: (Role, Stroke) = (Role::Bound, Stroke::Dashed);
+const LOWER: (Role, Stroke) = (Role::Bound, Stroke::Dotted);
 const FITTED: (Role, Stroke) = (Role::Model, Stroke::Line);
 const MEASURED: (Role, Stroke) = (Role::Measured, Stroke::Points);
 
@@ -182,15 +170,13 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
         title: "Rate over clients".to_owned(),
         caption:
             "The measured rates and the bounds from the service demands. No rate can be above the \
-                  upper asymptotic bound."
+                  upper bound."
                 .to_owned(),
         x: clients_axis(sweep),
         y: rate_axis(),
         series: drawn(vec![
-            bound(sweep, "asymptotic upper bound", ASYMPTOTIC, |b| b.rate_high_per_s),
-            bound(sweep, "asymptotic lower bound", ASYMPTOTIC, |b| b.rate_low_per_s),
-            bound(sweep, "balanced upper bound", BALANCED, |b| b.balanced_rate_high_per_s),
-            bound(sweep, "balanced lower bound", BALANCED, |b| b.balanced_rate_low_per_s),
+            bound(sweep, "upper bound", UPPER, |b| b.rate_high_per_s),
+            bound(sweep, "lower bound", LOWER, |b| b.rate_low_per_s),
             network(sweep, |point| point.rate_per_s),
             PlotSeries::curve("scalability law", FITTED.0, FITTED.1, usl),
             points(sweep, "measured", MEASURED, clients, |level| Some(level.rate_per_s)),
@@ -200,7 +186,6 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
 }
 
 fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
-    const US_PER_S: f64 = 1e6;
     // The law misses whole cycles by a few percent. With think times, that is more than the duration of an operation.
     let thinks = sweep.best().think_mean_us.is_some_and(|think| think > 0.0);
     let usl = sweep.answer.usl_curve.iter().filter(|_| !thinks);
@@ -212,19 +197,15 @@ fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
     Plot {
         id: "plot-response-over-clients".to_owned(),
         title: "Response time over clients".to_owned(),
-        caption: "Mean response times and their bounds. No response time can be below the lower asymptotic bound: beyond N* it \
+        caption: "Mean response times and their bounds. No response time can be below the lower bound: beyond N* it \
                   rises with every client."
             .to_owned(),
         // On a logarithmic axis, bounds are straight lines only if both axes are logarithmic.
         y: time_axis(clients_axis(sweep).is_logarithmic),
         x: clients_axis(sweep),
         series: drawn(vec![
-            bound(sweep, "asymptotic lower bound", ASYMPTOTIC, |b| b.response_low_s * US_PER_S),
-            bound(sweep, "asymptotic upper bound", ASYMPTOTIC, |b| b.response_high_s * US_PER_S),
-            bound(sweep, "balanced lower bound", BALANCED, |b| {
-                b.balanced_response_low_s * US_PER_S
-            }),
-            bound(sweep, "balanced upper bound", BALANCED, |b| b.balanced_response_high_s * US_PER_S),
+            bound(sweep, "lower bound", LOWER, |b| b.response_low_s * US_PER_S),
+            bound(sweep, "upper bound", UPPER, |b| b.response_high_s * US_PER_S),
             network(sweep, |point| point.response_s * US_PER_S),
             PlotSeries::curve("scalability law", FITTED.0, FITTED.1, usl),
             points(sweep, "measured mean", MEASURED, clients, |level| {
@@ -310,8 +291,7 @@ fn achieved_over_rates(sweep: &Sweep<'_>) -> Plot {
 }
 
 /// Both sides of the response time law over the achieved rate; absent if it was not checked.
-fn response_time_law(sweep: &Sweep<'_>) -> Option<Plot> {
-    const US_PER_S: f64 = 1e6;
+pub(super) fn response_time_law(sweep: &Sweep<'_>) -> Option<Plot> {
     let mut checks: Vec<(f64, &LawCheck)> = sweep
         .answer
         .levels
@@ -321,7 +301,8 @@ fn response_time_law(sweep: &Sweep<'_>) -> Option<Plot> {
             checks.map(|check| (level.rate_per_s.value, check))
         })
         .collect();
-    if checks.is_empty() {
+    let is_numeric = matches!(sweep.answer.axis.as_deref(), Some(CLIENTS | RATE));
+    if checks.is_empty() || !is_numeric {
         return None;
     }
     checks.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,8 +1,9 @@
 //! Reports of a search for better settings.
 
+use super::difference;
 use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
-use super::ratios::{chart, ratios, table_of};
+use super::ratios::{chart, ratios, short};
 use super::tune_commands;
 use super::tune_trials;
 use crate::caveat::{CaveatBook, Topic};
@@ -135,12 +136,11 @@ impl<'a> TunePage<'a> {
         let marks = book.marks(topic(self.options.goal), None);
         let is_found = !answer.settings.is_empty();
         let ratio = answer.ratio.filter(|_| is_found);
-        let label = format!("{}, tuned / before", self.goal());
+        let label = format!("{}, change", self.goal());
+        let change: fn(f64) -> Quantity = |ratio| Quantity::ratio(ratio - 1.0).signed();
         let gain = match &ratio {
-            Some(ratio) => Figure::new(label, Quantity::plain(ratio.value)).with_note(format!(
-                "{}; confirmed",
-                interval_or_why(ratio, Quantity::plain, TOO_SHORT)
-            )),
+            Some(ratio) => Figure::new(label, change(ratio.value))
+                .with_note(format!("{}; confirmed", interval_or_why(ratio, change, TOO_SHORT))),
             None => {
                 let visible = Quantity::ratio(answer.visible_ratio);
                 let seen = format!("{visible} or more is ruled out");
@@ -155,7 +155,7 @@ impl<'a> TunePage<'a> {
                     (true, true) => format!("nothing to gain; {seen}"),
                     (true, false) => format!("no gain is proven; {seen}"),
                 };
-                Figure::new(label, Quantity::plain(1.0)).with_note(note)
+                Figure::new(label, change(1.0)).with_note(note)
             }
         };
         let baseline = &answer.baseline;
@@ -209,9 +209,9 @@ impl<'a> TunePage<'a> {
         Some(Section {
             title: title.into(),
             charts: charts_of((!rows.is_empty()).then(|| ratios(rows))),
-            tables: std::iter::once(table_of(rows, &labels, typical))
+            tables: std::iter::once(difference::table(compared, &labels, &[], typical))
                 .chain(super::ab::demands(compared, &labels))
-                .chain(crate::costs::comparison(&compared.costs, &labels))
+                .chain(crate::costs::comparison(&super::ab::other_costs(compared), &labels))
                 .collect(),
             notes: vec![format!(
                 "The pairs of the confirmation, which were not part of the search; A is before, B is {said}."
@@ -305,7 +305,7 @@ impl<'a> TunePage<'a> {
                 &self.caption(
                     "The model's expectation relative to the original settings, with all other knobs as in the answer.",
                 ),
-                "divided by before",
+                ("divided by before", short),
                 self.options.margin_ratio,
                 rows.collect(),
             ))

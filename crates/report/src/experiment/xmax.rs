@@ -11,6 +11,7 @@ use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Fact, Figure, Section, charts_of};
 use crate::terms::terms;
 use dyno_analyze::experiment::xmax::KEPT_RATIO;
+use dyno_analyze::mean;
 use dyno_record::experiment::Figure as Interval;
 use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
 use dyno_record::quantity::Quantity;
@@ -33,7 +34,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
         headline: figures(answer, book),
         facts: facts(experiment, answer),
         sections: sections.into_iter().flatten().collect(),
-        definitions: terms(&["xmax"]),
+        definitions: terms(&["xmax", "interval", "service-demand"]),
     }
 }
 
@@ -89,10 +90,6 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
     let note = "of the numbers tried, so no interval; more clients only wait".to_owned();
     figures.push(Figure::new("enough clients", enough).with_note(note));
     figures
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 fn search(answer: &XmaxAnswer) -> Section {

@@ -1,9 +1,8 @@
 //! Caveats of an index build: of the experiment and of its traces, including missing traces.
 
 use super::sides::Side;
-use crate::caveat::{NumberedCaveat, Severity, of_check};
+use crate::caveat::{NumberedCaveat, Severity, Trust};
 use crate::io_trace;
-use crate::texts::{hint, text};
 use dyno_record::index_build::IndexBuildDocument;
 
 /// All caveats with their subjects, by number.
@@ -23,15 +22,10 @@ struct Entry<'a> {
 pub(super) fn book<'a>(document: &'a IndexBuildDocument, sides: &[Side<'a>]) -> Book<'a> {
     let mut entries = Vec::new();
     for caveat in &document.caveats {
-        let message = named(caveat.build.as_deref(), &text(&caveat.statement), sides);
-        let hint = hint(&caveat.statement);
-        let checked = of_check(&caveat.statement);
-        let (label, severity) = checked.unwrap_or(("doubt", Severity::Doubt));
-        entries.push(Entry {
-            caveat: NumberedCaveat::of(label, severity, message, hint),
-            build: caveat.build.as_deref(),
-            is_of_trace: false,
-        });
+        let build = caveat.build.as_deref();
+        let mut caveat = NumberedCaveat::said(&caveat.statement, ("doubt", Severity::Doubt));
+        caveat.message = named(build, &caveat.message, sides);
+        entries.push(Entry { caveat, build, is_of_trace: false });
     }
     for side in sides {
         for mut caveat in side.trace.iter().flat_map(io_trace::caveats_of) {
@@ -81,6 +75,14 @@ impl Book<'_> {
         self.numbers(|entry| {
             entry.is_of_trace && entry.touches(build) && entry.caveat.severity == Severity::Serious
         })
+    }
+
+    /// The trust in the answer. Doubts about a trace concern single calls, as in [`Book::of_order`].
+    pub(super) fn trust(&self, builds: usize) -> Trust {
+        let concerns =
+            |entry: &&Entry<'_>| !entry.is_of_trace || entry.caveat.severity == Severity::Serious;
+        let concerning = self.entries.iter().filter(concerns).map(|entry| &entry.caveat);
+        Trust::of(concerning, builds, Some("a build is measured once, so its time has no interval"))
     }
 
     /// Numbers of the caveats about everything.

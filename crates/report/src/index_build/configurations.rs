@@ -4,8 +4,9 @@ use super::caveats::Book;
 use super::sides::{Side, files_of_collection, has_pattern};
 use super::words::{Change, took};
 use crate::io_trace;
+use crate::page::density::DensityChart;
 use crate::page::table::{Cell, Column, Table, Tone};
-use crate::page::{Chart, Figure, Section};
+use crate::page::{Figure, Section};
 use crate::texts::text;
 use dyno_analyze::access_pattern::{FilePattern, order_statement};
 use dyno_record::index_build::{
@@ -282,29 +283,15 @@ fn line(row: &Row<'_>, server: &Server<'_>) -> Vec<Cell> {
 
 /// A chart per build, with the pictures of all servers side by side.
 fn pictures(rows: &[Row<'_>]) -> Option<Section> {
-    let mut charts: Vec<Chart> = Vec::new();
-    for row in rows {
-        let Some(trace) = &row.side.trace else {
-            continue;
-        };
-        let files: Vec<(&str, &FilePattern)> = row
-            .servers
-            .iter()
-            .filter_map(|server| Some((server.facts.name.as_str(), server.file?)))
+    let chart = |row: &Row<'_>| {
+        let zero_ns = row.side.trace?.patterns.first_ns.unwrap_or(0);
+        let files = row.servers.iter();
+        let files: Vec<(&str, &FilePattern, i64)> = files
+            .filter_map(|server| Some((server.facts.name.as_str(), server.file?, zero_ns)))
             .collect();
-        let drawn = io_trace::offsets_of_servers(row.side.name, &files, trace);
-        let Some(mut chart) = drawn else {
-            continue;
-        };
-        chart.title = format!("{}, {}: {}", row.name(), row.number_of_servers(), chart.title);
-        charts.push(chart.into());
-    }
-    (!charts.is_empty()).then(|| Section {
-        title: "Where and when".into(),
-        lead: "A dot is a read: its place in the file from bottom to top, its time from left to right. A rising line is a file read \
-               from start to end; a cloud is a file read at random. The servers of a configuration have the same axes."
-            .into(),
-        charts,
-        ..Section::default()
-    })
+        let chart = io_trace::offsets_beside(row.side.name, &files)?;
+        let title = format!("{}, {}: {}", row.name(), row.number_of_servers(), chart.title);
+        Some(DensityChart { title, ..chart })
+    };
+    io_trace::where_and_when(rows.iter().filter_map(chart).collect())
 }

@@ -1,13 +1,27 @@
 //! Method facts of an index build: documents, server, disk and remedy.
 
 use super::words::took;
-use crate::facts::{server_of, settings_of};
+use crate::facts::{server_of, settings_of, setup as of_parts};
+use crate::machine::in_short;
 use crate::page::Fact;
 use dyno_record::document::variant_name;
 use dyno_record::index_build::{
     CollectionFacts, ConfigurationRecord, DiskFacts, IndexBuildDocument, RemedyRecord,
 };
 use dyno_record::quantity::Quantity;
+
+/// Index, documents, server and machine.
+pub(super) fn setup(document: &IndexBuildDocument) -> String {
+    let (plan, collection) = (document.recorded_plan(), &document.collection);
+    let keys = plan.index_build.as_ref().map(|build| index(build.keys.clone(), collection));
+    let machine = document.environment.as_ref().map(in_short);
+    of_parts([
+        keys.map_or(String::new(), |keys| format!("index on {keys}")),
+        format!("{} documents", Quantity::count(collection.documents)),
+        server_of(&document.server),
+        machine.unwrap_or_default(),
+    ])
+}
 
 /// The facts; unknown ones are empty.
 pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {

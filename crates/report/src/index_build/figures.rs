@@ -29,7 +29,8 @@ pub(super) fn figures(
     });
     let scores = sides.iter().filter_map(|side| {
         let (file, score) = (side.file?, side.score()?);
-        let note = format!("{} was read {}", file.label(), text(&order_statement(score)));
+        let order = text(&order_statement(score));
+        let note = format!("0 random, 1 sequential; {} was read {order}", file.label());
         let figure = Figure::new(label("score", side, sides), Quantity::new(score, Unit::Plain));
         Some(figure.with_note(note).marked(&book.of_order(side.name)))
     });

@@ -13,20 +13,23 @@ mod tables;
 mod view;
 mod words;
 
-use crate::caveat::CaveatBook;
+use crate::caveat::{CaveatBook, TrustJson};
 use crate::costs;
 use crate::error::ReportError;
 use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text};
-use crate::io_trace::{self, TraceJson, TracePair};
+use crate::io_trace::{self, TraceJson, TraceView};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
-use crate::page::{Finding as Shown, NO_ANSWER, Page, Status};
+use crate::page::{Finding as Shown, NO_ANSWER, Page, Section, Status, sentence};
 use crate::render::show;
 use crate::terms::terms;
+use crate::texts::text;
+use dyno_analyze::access_pattern::{FilePattern, findings, order_statement};
 use dyno_analyze::costs::work::{NamedCosts, of_builds};
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
 use serde::Serialize;
+use sides::Side;
 use view::of_index_build;
 
 pub use servers::{BuiltOn, ServerInBuild, built_on};
@@ -36,6 +39,9 @@ pub use view::IndexBuildView;
 #[derive(Serialize)]
 struct IndexBuildJson<'a> {
     index_build: &'a IndexBuildDocument,
+    /// How far the answer can be trusted; absent without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trust: Option<TrustJson>,
     /// Findings about all builds; findings about a trace are in the trace.
     findings: Vec<Finding>,
     traces: Vec<NamedTrace<'a>>,
@@ -61,15 +67,25 @@ pub fn render(
     format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    let document = || IndexBuildJson {
-        index_build: view.document,
-        findings: findings::findings(view.document, &sides::sides(view)),
-        traces: view
-            .traces
-            .iter()
-            .map(|(name, trace)| NamedTrace { build: name, trace: of_index_build(trace).json() })
-            .collect(),
-        costs: of_builds(view.document),
+    let document = || {
+        let sides = sides::sides(view);
+        let findings = self::findings::findings(view.document, &sides);
+        let answer = answer(&sides, &findings);
+        let trust = caveats::book(view.document, &sides).trust(view.document.builds.len());
+        IndexBuildJson {
+            index_build: view.document,
+            trust: (!answer.is_empty()).then(|| trust.into()),
+            findings,
+            traces: view
+                .traces
+                .iter()
+                .map(|(name, trace)| NamedTrace {
+                    build: name,
+                    trace: of_index_build(trace).json(),
+                })
+                .collect(),
+            costs: of_builds(view.document),
+        }
     };
     show(format, options, || page(view), document)
 }
@@ -80,7 +96,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     let sides = sides::sides(view);
     let book = caveats::book(document, &sides);
     let rows = configurations::rows(document, &sides);
-    let said = findings::findings(document, &sides);
+    let said = self::findings::findings(document, &sides);
     let mut findings: Vec<Shown> = said.iter().map(Into::into).collect();
     let mut facts = facts::facts(document);
     let mut definitions = terms(&["index-build"]);
@@ -93,12 +109,15 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     };
     sections.extend(costs::of_builds(document));
     // With several configurations, each trace has a folder and a report of its own.
-    let traced = traced(view);
-    definitions.extend(traced.iter().flat_map(|traced| traced.definitions.clone()));
-    if let Some(traced) = traced.filter(|_| rows.is_empty()) {
-        findings.extend(traced.findings);
-        sections.extend(traced.sections);
-        facts.extend(traced.method.into_iter().flat_map(|list| list.facts));
+    let traced = traced(&sides);
+    definitions.extend(traced.iter().take(1).flat_map(|traced| traced.definitions.clone()));
+    if rows.is_empty() {
+        sections.extend(beside(&sides));
+        for traced in traced {
+            findings.extend(traced.findings);
+            sections.extend(traced.sections);
+            facts.extend(traced.method.into_iter().flat_map(|list| list.facts));
+        }
     }
     facts.retain(|fact| !fact.value.is_empty());
     let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
@@ -117,9 +136,12 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
         question.to_owned(),
         "complete",
     );
+    let answer = answer(&sides, &said);
     Page {
         status: status(document, &book),
+        trust: (!answer.is_empty()).then(|| book.trust(document.builds.len())),
         started_at: document.started_at.clone(),
+        setup: facts::setup(document),
         dashboard: dashboard_between(
             DASHBOARD_OF_MACHINES,
             &document.recorded_plan(),
@@ -127,6 +149,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
         ),
         dyno_version: document.dyno_version.clone(),
         no_answer: if document.builds.is_empty() { NO_ANSWER } else { "" },
+        answer,
         headline,
         findings,
         sections,
@@ -138,14 +161,68 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     }
 }
 
-/// The page of the traces: the first two side by side, or the only one.
-fn traced(view: &IndexBuildView<'_>) -> Option<Page> {
-    let mut traces = view.traces.iter().map(|(_, trace)| of_index_build(trace));
-    let first = traces.next()?;
-    Some(match traces.next() {
-        Some(second) => io_trace::pair_page(&TracePair { title: "", before: first, after: second }),
-        None => io_trace::page(&first),
-    })
+/// Codes of the findings that compare builds.
+const ANSWERS: [&str; 3] =
+    ["second-build-took", "configuration-took", "remedy-without-second-build"];
+
+/// The sentence that answers the question: how builds compare, or how long the only one took.
+fn answer(sides: &[Side<'_>], said: &[Finding]) -> String {
+    let compared = said.iter().find(|one| ANSWERS.contains(&one.statement.code.as_str()));
+    if let Some(found) = compared {
+        return sentence(&text(&found.statement));
+    }
+    let Some((side, duration_s)) = sides.first().and_then(|side| Some((side, side.duration_s()?)))
+    else {
+        return String::new();
+    };
+    let order = side.file.zip(side.score()).map(|(file, score)| {
+        let order = text(&order_statement(score));
+        format!(
+            "; `{}` was read {order} (score {score:.2}, 0 random to 1 sequential)",
+            file.label()
+        )
+    });
+    let took = words::took(duration_s);
+    sentence(&format!("the index build took {took}{}", order.unwrap_or_default()))
+}
+
+/// The pages of the traces. Of several, findings, sections and facts name their build.
+fn traced(sides: &[Side<'_>]) -> Vec<Page> {
+    let traces: Vec<(&str, TraceView<'_>)> =
+        sides.iter().filter_map(|side| Some((side.name, side.trace?))).collect();
+    let is_one = traces.len() == 1;
+    let pages = traces.iter().map(|(name, trace)| match is_one {
+        true => io_trace::page(trace),
+        false => named(name, trace),
+    });
+    pages.collect()
+}
+
+fn named(name: &str, trace: &TraceView<'_>) -> Page {
+    let mut page = io_trace::page(trace);
+    let said = findings(trace.patterns, trace.activity);
+    for (shown, said) in page.findings.iter_mut().zip(said) {
+        shown.text = sentence(&format!("{name}: {}", text(&said.statement)));
+    }
+    for section in &mut page.sections {
+        section.title = format!("{}, {name}", section.title).into();
+        section.charts.iter_mut().for_each(|chart| chart.set_apart(name));
+    }
+    page.method.truncate(1);
+    for fact in page.method.iter_mut().flat_map(|list| &mut list.facts) {
+        fact.label = format!("{}, {name}", fact.label);
+    }
+    page
+}
+
+/// The reads of the collection in all builds, each from its own first call, on the same axes.
+fn beside(sides: &[Side<'_>]) -> Option<Section> {
+    let read = sides.iter().filter_map(|side| {
+        Some((side.name, side.file?, side.trace?.patterns.first_ns.unwrap_or(0)))
+    });
+    let read: Vec<(&str, &FilePattern, i64)> = read.collect();
+    let charts = io_trace::offsets_beside("builds", &read).into_iter();
+    io_trace::where_and_when(charts.filter(|_| read.len() > 1).collect())
 }
 
 fn status(document: &IndexBuildDocument, book: &caveats::Book<'_>) -> Status {

@@ -2,41 +2,24 @@
 
 use crate::caveat::{self, NumberedCaveat, Severity};
 use crate::page::Status;
-use crate::texts::{hint, text};
 use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 use dyno_record::quantity::Quantity;
 
-/// All caveats, the most serious first, named if there are several traces.
-pub(super) fn numbered(
-    documents: &[(&str, &TraceDocument)],
-    patterns: &[&AccessPatterns],
-) -> Vec<NumberedCaveat> {
+/// All caveats, the most serious first.
+pub(super) fn numbered(document: &TraceDocument, patterns: &AccessPatterns) -> Vec<NumberedCaveat> {
     let mut all = Vec::new();
-    for ((name, document), patterns) in documents.iter().zip(patterns) {
-        let mut add = |label, severity, message: &str, hint| {
-            let message = match *name {
-                "" => message.to_owned(),
-                name => format!("{name}: {message}"),
-            };
-            all.push(NumberedCaveat::of(label, severity, message, hint));
-        };
-        for caveat in &document.caveats {
-            let (label, severity) =
-                caveat::of_check(&caveat.statement).unwrap_or_else(|| describe(caveat.kind));
-            let said = &caveat.statement;
-            add(label, severity, &text(said), hint(said));
-        }
-        for (label, message) in patterns.block.iter().flat_map(of_block) {
-            add(label, Severity::Doubt, &message, None);
-        }
-        if patterns.unfollowed_calls > 0 {
-            let message = format!(
-                "{} calls are on files that are not tracked individually; only totals are known for them",
-                Quantity::count(patterns.unfollowed_calls)
-            );
-            add("many files", Severity::Condition, &message, None);
-        }
+    let said = document.caveats.iter();
+    all.extend(said.map(|one| NumberedCaveat::said(&one.statement, describe(one.kind))));
+    for (label, message) in patterns.block.iter().flat_map(of_block) {
+        all.push(NumberedCaveat::of(label, Severity::Doubt, message, None));
+    }
+    if patterns.unfollowed_calls > 0 {
+        let message = format!(
+            "{} calls are on files that are not tracked individually; only totals are known for them",
+            Quantity::count(patterns.unfollowed_calls)
+        );
+        all.push(NumberedCaveat::of("many files", Severity::Condition, message, None));
     }
     caveat::numbered(all)
 }
@@ -65,12 +48,11 @@ fn of_block(block: &BlockSummary) -> Vec<(&'static str, String)> {
     said
 }
 
-/// The status of the traces, with the caveats that apply to everything.
-pub(super) fn status(documents: &[&TraceDocument], caveats: &[NumberedCaveat]) -> Status {
-    let is_complete = documents.iter().all(|document| document.complete);
+/// The status of the trace, with the caveats that apply to everything.
+pub(super) fn status(document: &TraceDocument, caveats: &[NumberedCaveat]) -> Status {
     let serious = caveats.iter().filter(|c| c.severity == Severity::Serious);
     Status {
-        label: if is_complete { "complete" } else { "partial" },
+        label: if document.complete { "complete" } else { "partial" },
         reason: None,
         marks: serious.map(|caveat| caveat.number).collect(),
     }

@@ -39,13 +39,6 @@ pub(super) fn facts(view: &TraceView<'_>) -> Vec<Fact> {
     list
 }
 
-/// The facts of one of several traces, with its name.
-pub(super) fn labelled(view: &TraceView<'_>, name: &str) -> Vec<Fact> {
-    let facts = facts(view).into_iter();
-    let facts = facts.filter(|fact| !fact.value.is_empty());
-    facts.map(|fact| Fact { label: format!("{name}: {}", fact.label), ..fact }).collect()
-}
-
 fn target(document: &TraceDocument) -> String {
     let target = &document.target;
     let processes: Vec<String> = target.processes.iter().map(u32::to_string).collect();

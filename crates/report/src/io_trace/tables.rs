@@ -1,10 +1,9 @@
-//! Tables of a trace: the files, what changed between two traces, and the block layer.
+//! Tables of a trace: the files, their time slices, and the block layer.
 
-use super::pairs::Pair;
-use super::view::{TracePair, TraceView};
+use super::view::TraceView;
 use crate::page::Section;
 use crate::page::table::{Cell, Table, Tone};
-use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern, Window};
+use dyno_analyze::access_pattern::{AccessPatterns, FilePattern, Window};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
@@ -66,8 +65,8 @@ pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Sectio
     let hidden = patterns.files.len() - shown.len();
     if hidden > 0 {
         notes.push(format!(
-            "{} more rows with fewer calls are in the JSON report.",
-            Quantity::count(hidden as u64)
+            "The JSON report has {} with fewer calls.",
+            Quantity::counted(hidden as u64, "more row")
         ));
     }
     if shown.iter().any(|file| file.device.is_none() && is_reading(file)) {
@@ -136,23 +135,23 @@ fn name_or_words(file: &FilePattern, is_first: bool) -> Option<String> {
     Some(role.words.clone().unwrap_or_else(|| kind.to_owned()))
 }
 
-/// A figure of a file: title, rank, whether the quotient of two is shown, value and format.
-type Figure = (&'static str, u8, bool, fn(&FilePattern) -> Option<f64>, fn(f64) -> String);
+/// A figure of a file: title, rank, value and format.
+type Figure = (&'static str, u8, fn(&FilePattern) -> Option<f64>, fn(f64) -> String);
 
 const FIGURES: [Figure; 13] = [
-    ("calls", 250, true, |file| Some(file.calls as f64), count),
-    ("bytes", 200, true, |file| Some(file.bytes as f64), bytes),
-    ("median size", 120, true, FilePattern::median_bytes, bytes),
-    ("score", 249, false, |file| file.score, |score| format!("{score:.2}")),
-    ("sequential", 180, false, |file| file.sequential_ratio, ratio),
-    ("median seek", 190, false, FilePattern::median_seek_bytes, bytes),
-    ("read again", 90, false, |file| file.reread_ratio, ratio),
-    ("touched", 80, true, |file| file.working_set_bytes.map(|bytes| bytes as f64), bytes),
-    ("times its size", 150, true, |file| file.amplification, times),
-    ("median latency", 170, true, |file| file.latency.map(|l| l.p50_ns / 1e3), microseconds),
-    ("p99 latency", 160, true, |file| file.latency.map(|l| l.p99_ns / 1e3), microseconds),
-    ("waited for the device", 175, false, |file| Some(file.device.as_ref()?.waiting_ratio), ratio),
-    ("device bytes", 70, false, |file| Some(file.device.as_ref()?.device_ratio), ratio),
+    ("calls", 250, |file| Some(file.calls as f64), count),
+    ("bytes", 200, |file| Some(file.bytes as f64), bytes),
+    ("median size", 120, FilePattern::median_bytes, bytes),
+    ("score", 249, |file| file.score, |score| format!("{score:.2}")),
+    ("sequential", 180, |file| file.sequential_ratio, ratio),
+    ("median seek", 190, FilePattern::median_seek_bytes, bytes),
+    ("read again", 90, |file| file.reread_ratio, ratio),
+    ("touched", 80, |file| file.working_set_bytes.map(|bytes| bytes as f64), bytes),
+    ("times its size", 150, |file| file.amplification, times),
+    ("median latency", 170, |file| file.latency.map(|l| l.p50_ns / 1e3), microseconds),
+    ("p99 latency", 160, |file| file.latency.map(|l| l.p99_ns / 1e3), microseconds),
+    ("waited for the device", 175, |file| Some(file.device.as_ref()?.waiting_ratio), ratio),
+    ("device bytes", 70, |file| Some(file.device.as_ref()?.device_ratio), ratio),
 ];
 
 fn count(value: f64) -> String {
@@ -176,57 +175,8 @@ fn microseconds(value: f64) -> String {
 }
 
 /// A figure of a file; empty if unknown.
-fn cell(&(_, _, _, value, write): &Figure, file: &FilePattern) -> Cell {
+fn cell(&(_, _, value, write): &Figure, file: &FilePattern) -> Cell {
     Cell::known(value(file).map(write))
-}
-
-/// The files of two traces, with a row per figure.
-pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
-    let table = |pair: &Pair<'_>| {
-        let known = |file: Option<&FilePattern>, figure: &Figure| {
-            file.map_or_else(Cell::default, |file| cell(figure, file))
-        };
-        let name = |file: Option<&FilePattern>| Cell::known(file.map(|file| &file.name));
-        let names = ["file".into(), name(pair.before), name(pair.after), Cell::default()];
-        let rows = FIGURES.iter().map(|figure| {
-            let &(title, _, is_compared, value, _) = figure;
-            let both = pair.before.and_then(value).zip(pair.after.and_then(value));
-            let quotient = both.filter(|(before, _)| is_compared && *before > 0.0);
-            let quotient = quotient.map(|(before, after)| times(after / before));
-            let [before, after] = [pair.before, pair.after].map(|file| known(file, figure));
-            [title.into(), before, after, Cell::known(quotient)]
-        });
-        let rows = std::iter::once(names).chain(rows);
-        let rows: Vec<[Cell; 4]> =
-            rows.filter(|row| !row[1].text.is_empty() || !row[2].text.is_empty()).collect();
-        let label = format!("{} of {}", noun(pair.any().operation), pair.name().replace('`', ""));
-        Table::of(&rows)
-            .text(&label, |row| Cell::new(&row[0].text, Tone::Strong))
-            .number("before", 255, |row| row[1].clone())
-            .number("after", 255, |row| row[2].clone())
-            .number("after ÷ before", 100, |row| row[3].clone())
-            .table(label)
-    };
-    Section {
-        title: "Files".into(),
-        lead: "The operations on each file, before and after.".into(),
-        tables: pairs.iter().map(table).collect(),
-        ..Section::default()
-    }
-}
-
-/// The section about the block layer.
-pub(super) fn block(view: &TraceView<'_>) -> Option<Section> {
-    let block = view.patterns.block.as_ref()?;
-    block_section(&[("", block)], devices(view))
-}
-
-/// The section about the block layer for two traces.
-pub(super) fn block_pair(pair: &TracePair<'_>) -> Option<Section> {
-    let before = pair.before.patterns.block.as_ref()?;
-    let after = pair.after.patterns.block.as_ref()?;
-    let devices = devices(&pair.after);
-    block_section(&[("before", before), ("after", after)], devices)
 }
 
 fn devices(view: &TraceView<'_>) -> String {
@@ -245,31 +195,30 @@ fn devices(view: &TraceView<'_>) -> String {
     names.join(", ")
 }
 
-/// `None` if nothing reached a device.
-fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Option<Section> {
-    let mut rows = Vec::new();
-    for (name, block) in blocks {
-        let matched = block.matched_bytes as f64 / block.read_bytes as f64;
-        let matched = (block.read_bytes > 0).then(|| Quantity::ratio(matched));
-        let (reads, writes) = (block.reads, block.writes);
-        rows.push((name, "reads", reads, block.read_bytes, &block.read_ns, block, matched));
-        rows.push((name, "writes", writes, block.written_bytes, &block.write_ns, block, None));
-    }
-    rows.retain(|(_, _, requests, ..)| *requests > 0);
+/// The section about the block layer; `None` if nothing reached a device.
+pub(super) fn block(view: &TraceView<'_>) -> Option<Section> {
+    let block = view.patterns.block.as_ref()?;
+    let matched = block.matched_bytes as f64 / block.read_bytes as f64;
+    let matched = (block.read_bytes > 0).then(|| Quantity::ratio(matched));
+    let mut rows = vec![
+        ("reads", block.reads, block.read_bytes, &block.read_ns, matched),
+        ("writes", block.writes, block.written_bytes, &block.write_ns, None),
+    ];
+    rows.retain(|(_, requests, ..)| *requests > 0);
     let at = |times: &LogHistogram, ratio| {
         let ns = times.quantile(ratio);
         Cell::known(ns.map(|ns| Quantity::microseconds(ns / 1e3)))
     };
     let table = Table::of(&rows)
-        .text("", |(name, ..)| Cell::new(name, Tone::Strong))
-        .text("requests", |(_, what, ..)| *what)
-        .number("number", 255, |(_, _, requests, ..)| Quantity::count(*requests))
-        .number("bytes", 250, |(_, _, _, bytes, ..)| Quantity::bytes(*bytes))
-        .number("median in the queue", 200, |(.., block, _)| at(&block.queue_ns, 0.5))
-        .number("p99 in the queue", 190, |(.., block, _)| at(&block.queue_ns, 0.99))
-        .number("median on the device", 240, |(.., times, _, _)| at(times, 0.5))
-        .number("p99 on the device", 230, |(.., times, _, _)| at(times, 0.99))
+        .text("requests", |(what, ..)| *what)
+        .number("number", 255, |(_, requests, ..)| Quantity::count(*requests))
+        .number("bytes", 250, |(_, _, bytes, ..)| Quantity::bytes(*bytes))
+        .number("median in the queue", 200, |_| at(&block.queue_ns, 0.5))
+        .number("p99 in the queue", 190, |_| at(&block.queue_ns, 0.99))
+        .number("median on the device", 240, |(.., times, _)| at(times, 0.5))
+        .number("p99 on the device", 230, |(.., times, _)| at(times, 0.99))
         .number("by traced calls", 150, |(.., matched)| Cell::known(*matched));
+    let devices = devices(view);
     table.known("Block layer").map(|table| Section {
         title: "Block layer".into(),
         lead: format!(

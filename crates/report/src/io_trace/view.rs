@@ -17,15 +17,6 @@ pub struct TraceView<'a> {
     pub activity: &'a Activity,
 }
 
-/// Two traces of the same activity.
-#[derive(Clone, Copy, Debug)]
-pub struct TracePair<'a> {
-    /// The question that they answer, used as the title.
-    pub title: &'a str,
-    pub before: TraceView<'a>,
-    pub after: TraceView<'a>,
-}
-
 /// The JSON document of a trace.
 #[derive(Serialize)]
 pub(crate) struct TraceJson<'a> {

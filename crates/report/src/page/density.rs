@@ -17,7 +17,6 @@ pub struct DensityAxis {
     pub measure: Measure,
     pub start: f64,
     pub end: f64,
-    pub is_logarithmic: bool,
 }
 
 /// One panel of a density chart.
@@ -36,37 +35,20 @@ pub struct DensityPanel {
     pub cells: String,
 }
 
-/// Edges of columns or rows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Edges {
-    /// Cells of equal width.
-    Even {
-        start: f64,
-        /// Width of each cell.
-        step: f64,
-        /// Number of cells.
-        count: usize,
-    },
-    /// Start of each cell, and the end of the last one.
-    Listed(Vec<f64>),
+/// Edges of columns or rows of equal width.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Edges {
+    pub start: f64,
+    /// Width of each cell.
+    pub step: f64,
+    /// Number of cells.
+    pub count: usize,
 }
 
 impl Edges {
-    /// Number of cells.
-    pub fn count(&self) -> usize {
-        match self {
-            Edges::Even { count, .. } => *count,
-            Edges::Listed(edges) => edges.len().saturating_sub(1),
-        }
-    }
-
     /// End of the last cell.
     pub fn end(&self) -> f64 {
-        match self {
-            Edges::Even { start, step, count } => start + step * *count as f64,
-            Edges::Listed(edges) => edges.last().copied().unwrap_or(0.0),
-        }
+        self.start + self.step * self.count as f64
     }
 }
 
@@ -126,10 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_know_their_number_and_their_end() {
-        let even = Edges::Even { start: 1.0, step: 0.5, count: 4 };
-        assert_eq!((even.count(), even.end()), (4, 3.0));
-        let listed = Edges::Listed(vec![1.0, 2.0, 4.0]);
-        assert_eq!((listed.count(), listed.end()), (2, 4.0));
+    fn edges_know_their_end() {
+        assert_eq!(Edges { start: 1.0, step: 0.5, count: 4 }.end(), 3.0);
     }
 }

@@ -8,7 +8,7 @@ pub mod scatter;
 pub mod table;
 pub mod time;
 
-use crate::caveat::NumberedCaveat;
+use crate::caveat::{NumberedCaveat, Trust};
 use crate::texts::text;
 use density::DensityChart;
 use dyno_record::experiment::FindingKind;
@@ -33,11 +33,17 @@ pub struct Page {
     pub kind: &'static str,
     /// For example `Sweep of workload a`.
     pub title: String,
+    /// The sentence that answers the question; empty if there is none.
+    pub answer: String,
+    /// How far the answer can be trusted; absent without an answer.
+    pub trust: Option<Trust>,
     /// The question of the experiment, or the purpose of the workload.
     pub question: String,
     pub status: Status,
     /// The measured server; empty if there are several, or if the page shows it elsewhere.
     pub subject: String,
+    /// Mix, data, load, server and machine in one line.
+    pub setup: String,
     /// RFC 3339 in UTC; empty for runs made at different times.
     pub started_at: String,
     /// Grafana URL at the time of the run or experiment; absent if the plan has no Grafana.
@@ -47,6 +53,8 @@ pub struct Page {
     /// Title of the headline, such as `Answer`.
     pub headline_title: Cow<'static, str>,
     pub headline: Vec<Figure>,
+    /// Whether a table has the same figures; texts show only the table.
+    pub headline_is_in_table: bool,
     /// Text shown instead of an answer; empty if there is an answer.
     pub no_answer: &'static str,
     /// The cause that limited the run; absent if nothing was watched.
@@ -110,9 +118,6 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Things to try, one sentence each.
     pub advice: Vec<String>,
-    /// Whether the headline already states it.
-    #[serde(skip)]
-    pub is_in_headline: bool,
 }
 
 /// Confidence in a cause.
@@ -157,7 +162,7 @@ pub struct Section {
     pub notes: Vec<String>,
     /// Lists that few readers need.
     pub lists: Vec<FoldedList>,
-    /// Whether an HTML page shows the tables only on demand.
+    /// Whether an HTML page shows the charts and tables only on demand.
     pub is_folded: bool,
 }
 
@@ -175,6 +180,20 @@ pub enum Chart {
     Scatter(ScatterChart),
     /// One value per row.
     Rows(RowsChart),
+}
+
+impl Chart {
+    /// Adds a name to the chart's name in the page, where another chart has the same one.
+    pub(crate) fn set_apart(&mut self, name: &str) {
+        let id = match self {
+            Chart::Time(chart) => &mut chart.id,
+            Chart::Plot(chart) => &mut chart.id,
+            Chart::Density(chart) => &mut chart.id,
+            Chart::Scatter(chart) => &mut chart.id,
+            Chart::Rows(_) => return,
+        };
+        *id = format!("{id}-{name}");
+    }
 }
 
 /// A list that can be collapsed.
@@ -210,6 +229,18 @@ pub struct Definition {
     pub term: &'static str,
     /// One or two sentences.
     pub meaning: &'static str,
+    /// Its spellings in texts; without any, the term itself. An empty one says that it is too common a word for links.
+    #[serde(skip)]
+    pub others: &'static [String],
+}
+
+impl Definition {
+    /// The spellings of the term in texts.
+    pub fn spellings(&self) -> impl Iterator<Item = &'static str> {
+        let own = self.others.is_empty().then_some(self.term);
+        let others = self.others.iter().map(String::as_str);
+        own.into_iter().chain(others).filter(|name| !name.is_empty())
+    }
 }
 
 impl Page {
@@ -262,6 +293,14 @@ impl Status {
     }
 }
 
+impl Verdict {
+    /// Whether a piece of evidence refers to this chart.
+    pub fn cites(&self, chart: &str) -> bool {
+        let mut evidence = self.causes.iter().flat_map(|cause| &cause.evidence);
+        evidence.any(|one| one.chart.as_deref() == Some(chart))
+    }
+}
+
 impl Figure {
     /// A figure without a note that is not alarming.
     pub fn new(label: impl Into<String>, value: Quantity) -> Self {
@@ -290,7 +329,6 @@ impl Finding {
             sureness: None,
             evidence: Vec::new(),
             advice: Vec::new(),
-            is_in_headline: false,
         }
     }
 
@@ -316,11 +354,7 @@ impl From<&dyno_record::experiment::Finding> for Finding {
             .evidence
             .iter()
             .map(|one| Evidence { text: sentence(&text(one)), ..Evidence::default() });
-        Finding {
-            evidence: evidence.collect(),
-            is_in_headline: found.statement.code == "rate-of-run",
-            ..Finding::new(kind, &text(&found.statement))
-        }
+        Finding { evidence: evidence.collect(), ..Finding::new(kind, &text(&found.statement)) }
     }
 }
 

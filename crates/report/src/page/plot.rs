@@ -36,10 +36,8 @@ pub enum Role {
     P50,
     /// The 99th percentile.
     P99,
-    /// Asymptotic bounds, and requested values.
+    /// Bounds, and requested values.
     Bound,
-    /// Balanced job bounds.
-    Balanced,
     /// Prediction from waiting for the measured resources alone.
     Network,
     /// A fitted curve.

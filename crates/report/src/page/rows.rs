@@ -56,6 +56,8 @@ pub struct Row {
     pub point_percent: Option<f64>,
     /// The interval of the value, cut at the ends of the chart.
     pub interval: Option<Span>,
+    /// Whether the interval is cut at its start and at its end.
+    pub is_cut: [bool; 2],
 }
 
 /// Input for a row: a value with its interval.
@@ -156,6 +158,9 @@ impl Scale {
         Row {
             point_percent: Some(self.percent(row.value)),
             interval: row.interval.map(|(low, high)| self.span(low, high)),
+            is_cut: row
+                .interval
+                .map_or([false; 2], |(low, high)| [low < self.low, high > self.high]),
             label: row.label,
             value: row.value_text,
             detail: row.detail,
@@ -195,6 +200,8 @@ mod tests {
         assert!(row.point_percent.is_some_and(|at| at > 60.0), "{row:?}");
         let interval = row.interval.unwrap();
         assert_eq!(interval.from_percent + interval.width_percent, 100.0);
+        assert_eq!(row.is_cut, [false, true]);
+        assert_eq!(scale.point(value(100.0, Some((90.0, 110.0)))).is_cut, [false; 2]);
     }
 
     #[test]

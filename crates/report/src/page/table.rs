@@ -144,6 +144,9 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// One cell per column in each row.
     pub rows: Vec<Vec<Cell>>,
+    /// The row around which a screen without room for all shows the others; 0 for the first rows.
+    #[serde(skip)]
+    pub focus: usize,
 }
 
 impl Table {
@@ -151,6 +154,19 @@ impl Table {
     pub fn of<R>(rows: &[R]) -> Columns<'_, R> {
         let cells = rows.iter().map(|_| Vec::new()).collect();
         Columns { rows, columns: Vec::new(), cells }
+    }
+
+    /// The table with this row as the most important one.
+    pub fn around(self, focus: usize) -> Table {
+        Table { focus, ..self }
+    }
+
+    /// Keeps this many rows, around the most important one.
+    pub(crate) fn keep(&mut self, rows: usize) {
+        let spare = self.rows.len().saturating_sub(rows);
+        let first = self.focus.saturating_sub(rows / 2).min(spare);
+        self.rows.drain(..first);
+        self.rows.truncate(rows);
     }
 
     /// A table without the columns that are empty in every row.
@@ -165,6 +181,7 @@ impl Table {
             label: label.into(),
             columns: used.iter().map(|index| columns[*index].clone()).collect(),
             rows: rows.iter().map(kept).collect(),
+            focus: 0,
         }
     }
 }
@@ -172,6 +189,20 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kept_rows_are_around_the_focus() {
+        let rows: Vec<Vec<Cell>> = (0..9).map(|number| vec![number.into()]).collect();
+        let kept = |focus, count| {
+            let mut table = Table::new("", vec![Column::text("a")], rows.clone()).around(focus);
+            table.keep(count);
+            table.rows.iter().map(|row| row[0].text.clone()).collect::<String>()
+        };
+        assert_eq!(kept(0, 3), "012");
+        assert_eq!(kept(5, 3), "456");
+        assert_eq!(kept(8, 4), "5678");
+        assert_eq!(kept(4, 20), "012345678");
+    }
 
     #[test]
     fn table_omits_columns_that_are_empty_in_every_row() {

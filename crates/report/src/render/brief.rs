@@ -1,19 +1,20 @@
-//! The page on one screen: the result with its intervals, the verdict with its evidence, the first findings, and one line
-//! per caveat. Left-out parts are counted, and the last line names the place of the full report.
+//! The page on one screen: the answer, the result with its intervals, the verdict with its evidence, the first findings, and
+//! the caveats. Texts are wrapped, never cut; left-out parts are counted, and the last line names the place of the full
+//! report.
 
-use super::layout::{text_width, wrap};
-use super::terminal::{MAX_PARAGRAPH, Writer, caveat_line, finding_text, status_line, tone_of};
+use super::layout::text_width;
+use super::terminal::{Writer, caveat_line, finding_text, status_line, tone_of};
+use crate::caveat::{NumberedCaveat, Severity};
 use crate::page::table::{Table, Tone};
 use crate::page::{Finding, Page, Verdict};
+use dyno_analyze::grouping::distinct;
 
 /// Largest number of lines, of at least 80 columns. Today's terminals have about 50, and the prompt and a note need some.
 const MAX_LINES: usize = 45;
 /// Largest number of headline figures.
 const MAX_FIGURES: usize = 8;
-/// Number of findings shown: warnings first, then findings, then opportunities.
-const FINDINGS: usize = 3;
-/// Number of caveats shown before other parts get more room.
-const FEWEST_CAVEATS: usize = 4;
+/// Number of lines that caveats get before other parts get more room.
+const FEWEST_CAVEAT_LINES: usize = 6;
 /// Rows of the main table shown before evidence gets more room.
 const FEWEST_ROWS: usize = 6;
 
@@ -22,21 +23,20 @@ const FEWEST_ROWS: usize = 6;
 struct Detail {
     /// Pieces of evidence for the first cause.
     evidence: usize,
-    /// Largest number of lines per piece of evidence.
-    lines: usize,
-    /// Largest number of lines per finding.
-    finding_lines: usize,
-    /// Whether the first piece of evidence is shown.
+    /// Number of findings: warnings first, then findings, then opportunities.
+    findings: usize,
+    /// Whether the first piece of evidence of a finding is shown.
     has_finding_evidence: bool,
     /// Number of causes in the verdict.
     causes: usize,
 }
 
-const DETAILS: [Detail; 4] = [
-    Detail { evidence: 4, lines: 2, finding_lines: 3, has_finding_evidence: true, causes: 3 },
-    Detail { evidence: 3, lines: 2, finding_lines: 2, has_finding_evidence: true, causes: 2 },
-    Detail { evidence: 3, lines: 1, finding_lines: 2, has_finding_evidence: false, causes: 2 },
-    Detail { evidence: 2, lines: 1, finding_lines: 2, has_finding_evidence: false, causes: 1 },
+const DETAILS: [Detail; 5] = [
+    Detail { evidence: 4, findings: 3, has_finding_evidence: true, causes: 3 },
+    Detail { evidence: 3, findings: 3, has_finding_evidence: false, causes: 2 },
+    Detail { evidence: 2, findings: 2, has_finding_evidence: false, causes: 1 },
+    Detail { evidence: 1, findings: 1, has_finding_evidence: false, causes: 1 },
+    Detail { evidence: 0, findings: 0, has_finding_evidence: false, causes: 1 },
 ];
 
 /// Renders the page in at most [`MAX_LINES`] lines; `rest` names the place of the full report.
@@ -45,14 +45,11 @@ pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> St
     top.brief_title(page);
     let mut end = Writer::new(width, colours);
     end.line("");
-    end.clipped(rest, 0, 2, Tone::Soft, 2);
+    end.paragraph(rest, 0, 2, Tone::Soft);
     let table = main_table(page);
-    let caveats = page.caveats.len();
-    let for_caveats = match caveats {
-        0 => 0,
-        count if count <= FEWEST_CAVEATS => 2 + count,
-        _ => 2 + FEWEST_CAVEATS + 1,
-    };
+    let mut caveats = Writer::new(width, colours);
+    caveats.brief_caveats(&page.caveats, MAX_LINES);
+    let for_caveats = caveats.height().min(2 + FEWEST_CAVEAT_LINES);
     let used = top.height() + end.height();
     let for_table = table.map_or(0, |(title, table)| {
         let rows = table.rows.len().min(FEWEST_ROWS);
@@ -64,7 +61,7 @@ pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> St
         writer
     });
     let fits = |result: &&Writer| used + result.height() + for_caveats + for_table <= MAX_LINES;
-    let result = results.iter().find(fits).unwrap_or(&results[3]);
+    let result = results.iter().find(fits).unwrap_or(&results[DETAILS.len() - 1]);
     let used = used + result.height();
     let room = MAX_LINES.saturating_sub(used + for_caveats);
     let table = table.map_or(String::new(), |(title, table)| {
@@ -80,7 +77,7 @@ pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> St
     let mut shown = Writer::new(width, colours);
     shown.text = top.text + &table + &result.text;
     let room = MAX_LINES.saturating_sub(shown.height() + end.height());
-    shown.brief_caveats(page, room);
+    shown.brief_caveats(&page.caveats, room);
     shown.text + &end.text
 }
 
@@ -100,14 +97,14 @@ fn without_details(title: &str, table: &Table, width: usize, colours: bool) -> O
         has_details |= cell.detail.take().is_some();
     }
     let mut writer = set_table(title, &plain, plain.rows.len(), width, colours);
-    writer.clipped("the details below the values are in the full report", 2, 2, Tone::Soft, 1);
+    writer.paragraph("the details below the values are in the full report", 2, 2, Tone::Soft);
     has_details.then_some(writer)
 }
 
-/// The first rows of a table, and the number of left-out rows.
+/// The most important rows of a table, and the number of left-out rows.
 fn set_table(title: &str, table: &Table, rows: usize, width: usize, colours: bool) -> Writer {
     let mut set = table.clone();
-    set.rows.truncate(rows);
+    set.keep(rows);
     let mut writer = Writer::new(width, colours);
     writer.heading(title);
     writer.table(&set);
@@ -122,35 +119,19 @@ impl Writer {
         self.text.lines().map(rows).sum()
     }
 
-    /// A paragraph of at most `most` lines, each of at most the width.
-    fn clipped(&mut self, text: &str, first: usize, rest: usize, tone: Tone, most: usize) {
-        let width = self.width.min(MAX_PARAGRAPH);
-        let mut lines = wrap(text, width, first, rest);
-        if lines.len() > most {
-            lines = wrap(text, width - 2, first, rest);
-            lines.truncate(most);
-            lines[most - 1].push_str(" …");
-        }
-        for line in lines {
-            let line = cut(&line, width);
-            let (indent, words) = line.split_at(line.len() - line.trim_start().len());
-            let painted = self.painter.paint(tone, words);
-            self.line(&format!("{indent}{painted}"));
-        }
-    }
-
     fn and_more(&mut self, count: usize, what: &str) {
         if count > 0 {
             let s = if count == 1 { "" } else { "s" };
-            self.clipped(&format!("and {count} more {what}{s}"), 2, 2, Tone::Soft, 1);
+            self.paragraph(&format!("and {count} more {what}{s}"), 2, 2, Tone::Soft);
         }
     }
 
     fn brief_title(&mut self, page: &Page) {
-        self.clipped(&page.title, 0, 2, Tone::Strong, 1);
-        self.clipped(&page.question, 0, 0, Tone::Plain, 2);
+        self.answer(page);
+        self.paragraph(&page.title, 0, 2, Tone::Strong);
+        self.paragraph(&page.question, 0, 0, Tone::Plain);
         let (status, tone) = status_line(page);
-        self.clipped(&status, 0, 2, tone, 2);
+        self.paragraph(&status, 0, 2, tone);
     }
 
     fn brief_result(&mut self, page: &Page, detail: Detail) {
@@ -159,80 +140,94 @@ impl Writer {
         if let Some(verdict) = &page.verdict {
             self.brief_verdict(verdict, detail);
         }
-        self.brief_findings(&page.findings, detail);
+        // The first line already says the answer, perhaps after "Incomplete".
+        let other = page.findings.iter().filter(|finding| !page.answer.ends_with(&finding.text));
+        self.brief_findings(&other.collect::<Vec<_>>(), detail);
     }
 
     fn brief_verdict(&mut self, verdict: &Verdict, detail: Detail) {
         self.heading("Verdict");
-        self.clipped(&verdict.headline, 2, 2, Tone::Strong, 2);
+        self.paragraph(&verdict.headline, 2, 2, Tone::Strong);
         for (number, cause) in verdict.causes.iter().take(detail.causes).enumerate() {
             let text = format!("{}. {}", number + 1, finding_text(cause));
-            self.clipped(&text, 2, 5, Tone::Plain, 2);
+            self.paragraph(&text, 2, 5, Tone::Plain);
             // The first cause is the most important one.
-            let shown = if number == 0 { detail.evidence } else { 1 };
+            let shown = if number == 0 { detail.evidence } else { detail.evidence.min(1) };
             for evidence in cause.evidence.iter().take(shown) {
-                let text = format!("- {}", evidence.text);
-                self.clipped(&text, 5, 7, Tone::Soft, detail.lines);
+                self.paragraph(&format!("- {}", evidence.text), 5, 7, Tone::Soft);
             }
             if let Some(advice) = cause.advice.first().filter(|_| number == 0) {
-                let text = format!("try: {advice}");
-                self.clipped(&text, 5, 10, Tone::Plain, detail.lines);
+                self.paragraph(&format!("try: {advice}"), 5, 10, Tone::Plain);
             }
         }
         let left_out = verdict.causes.len().saturating_sub(detail.causes);
         self.and_more(left_out, "cause");
-        self.clipped(&verdict.not_watched, 2, 2, Tone::Soft, 2);
+        self.paragraph(&verdict.not_watched, 2, 2, Tone::Soft);
     }
 
-    fn brief_findings(&mut self, findings: &[Finding], detail: Detail) {
+    fn brief_findings(&mut self, findings: &[&Finding], detail: Detail) {
         if findings.is_empty() {
             return;
         }
-        self.heading("Findings");
-        let mut by_weight: Vec<&Finding> = findings.iter().collect();
+        if detail.findings > 0 {
+            self.heading("Findings");
+        }
+        let mut by_weight = findings.to_vec();
         by_weight.sort_by_key(|finding| match finding.kind {
             "warning" => 0,
-            _ if finding.is_in_headline => 3,
             "finding" => 1,
             _ => 2,
         });
-        for (number, finding) in by_weight.into_iter().take(FINDINGS).enumerate() {
+        for (number, finding) in by_weight.into_iter().take(detail.findings).enumerate() {
             let text = format!("{}. {}", number + 1, finding_text(finding));
-            self.clipped(&text, 2, 5, tone_of(finding), detail.finding_lines);
+            self.paragraph(&text, 2, 5, tone_of(finding));
             let evidence = finding.evidence.first();
             if let Some(evidence) = evidence.filter(|_| detail.has_finding_evidence) {
-                let text = format!("- {}", evidence.text);
-                self.clipped(&text, 5, 7, Tone::Soft, 1);
+                self.paragraph(&format!("- {}", evidence.text), 5, 7, Tone::Soft);
             }
         }
-        self.and_more(findings.len().saturating_sub(FINDINGS), "finding");
+        self.and_more(findings.len().saturating_sub(detail.findings), "finding");
     }
 
-    /// One line per caveat, for as many caveats as fit into `room` lines.
-    fn brief_caveats(&mut self, page: &Page, room: usize) {
-        let count = page.caveats.len();
-        let room = room.saturating_sub(2);
-        if count == 0 || room == 0 {
-            return;
-        }
-        self.heading("Caveats");
-        let shown = if count > room { room - 1 } else { count };
-        for caveat in &page.caveats[..shown] {
+    /// The caveats that fit into `room` lines; conditions, which every run on this machine has, share a paragraph.
+    fn brief_caveats(&mut self, caveats: &[NumberedCaveat], room: usize) {
+        let (conditions, doubts): (Vec<_>, Vec<_>) =
+            caveats.iter().partition(|caveat| caveat.severity == Severity::Condition);
+        let mut end = Writer::new(self.width, self.painter.colours);
+        end.conditions(&conditions);
+        // The heading with the line above it, and the number of the left-out caveats.
+        let mut room = room.saturating_sub(3 + end.height());
+        let mut shown = Writer::new(self.width, self.painter.colours);
+        let mut left_out = doubts.len();
+        for caveat in doubts {
+            let mut one = Writer::new(self.width, self.painter.colours);
             let (text, tone) = caveat_line(caveat);
-            self.clipped(&text, 2, 6, tone, 1);
+            one.paragraph(&text, 2, 6, tone);
+            let Some(rest) = room.checked_sub(one.height()) else { break };
+            room = rest;
+            left_out -= 1;
+            shown.text += &one.text;
         }
-        self.and_more(count - shown, "caveat");
+        shown.and_more(left_out, "caveat");
+        if !(shown.text.is_empty() && end.text.is_empty()) {
+            self.heading("Caveats");
+            self.text += &(shown.text + &end.text);
+        }
     }
-}
 
-/// The line, cut to the width.
-fn cut(line: &str, width: usize) -> String {
-    if text_width(line) <= width {
-        return line.to_owned();
+    fn conditions(&mut self, conditions: &[&NumberedCaveat]) {
+        let (Some(first), Some(last)) = (conditions.first(), conditions.last()) else {
+            return;
+        };
+        let numbers = match first.number == last.number {
+            true => format!("[{}]", first.number),
+            false => format!("[{}–{}]", first.number, last.number),
+        };
+        let labels: Vec<&str> = distinct(conditions.iter().map(|one| one.label));
+        let text =
+            format!("{numbers} the same for every run on this machine: {}", labels.join(", "));
+        self.paragraph(&text, 2, 6, Tone::Soft);
     }
-    let kept: String = line.chars().take(width - 1).collect();
-    let kept = kept.trim_end_matches(['…', ' ']);
-    format!("{kept}…")
 }
 
 /// The text without colour codes.

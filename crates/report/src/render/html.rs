@@ -1,10 +1,11 @@
 //! The page as one self-contained HTML file with styles, script and chart data; it loads nothing. The layout is in
 //! `templates/page.html`, the charts are in `web/`.
 
+use super::term_links::linked;
 use crate::bundle::{SCRIPT, STYLES, chart_data};
 use crate::caveat::Severity;
 use crate::error::ReportError;
-use crate::page::Page;
+use crate::page::{Page, Section};
 use minijinja::value::Serde;
 use minijinja::{Environment, HtmlEscape, Value, context};
 
@@ -13,6 +14,9 @@ const TEMPLATE: (&str, &str) = ("page.html", include_str!("../../templates/page.
 
 /// Repeated parts of the page.
 const PARTS: (&str, &str) = ("parts.html", include_str!("../../templates/parts.html"));
+
+/// Start of the definitions in the page.
+const TERMS: &str = "<section class=\"definitions\"";
 
 /// Tables with more rows are folded.
 const MOST_ROWS: usize = 20;
@@ -25,16 +29,18 @@ pub(super) fn render(page: &Page) -> Result<String, ReportError> {
         environment.add_template(name, source)?;
     }
     let severities: Vec<Severity> = page.caveats.iter().map(|c| c.severity).collect();
-    let (pictures, tables): (Vec<_>, Vec<_>) = (
-        page.sections.iter().filter(|section| section.is_picture()).collect(),
-        page.sections
-            .iter()
-            .filter(|section| section.has_tables() || !section.is_picture())
-            .collect(),
-    );
-    let mut html = environment.get_template(TEMPLATE.0)?.render(context! {
+    let pictures: Vec<&Section> = page.sections.iter().filter(|one| one.is_picture()).collect();
+    let tables = page.sections.iter().filter(|one| one.has_tables() || !one.is_picture());
+    let tables: Vec<&Section> = tables.collect();
+    // The first charts, and the changes that they mark, come before findings and caveats.
+    let first = pictures.iter().position(|one| !(one.charts.is_empty() || one.is_folded));
+    let is_first = |place: usize| Some(place) == first || !pictures[place].events.is_empty();
+    let (first, rest): (Vec<usize>, Vec<usize>) = (0..pictures.len()).partition(|at| is_first(*at));
+    let of = |places: Vec<usize>| places.into_iter().map(|at| pictures[at]).collect::<Vec<_>>();
+    let html = environment.get_template(TEMPLATE.0)?.render(context! {
         page => Serde(page),
-        pictures => Serde(&pictures),
+        first => Serde(&of(first)),
+        rest => Serde(&of(rest)),
         tables_of => Serde(&tables),
         severities => Serde(&severities),
         most_rows => MOST_ROWS,
@@ -42,8 +48,7 @@ pub(super) fn render(page: &Page) -> Result<String, ReportError> {
         js => Value::from_safe_string(SCRIPT.to_owned()),
         data => Value::from_safe_string(inline_json(&chart_data(page)?)),
     })?;
-    html.push('\n');
-    Ok(html)
+    Ok(linked(&html, &page.definitions, TERMS) + "\n")
 }
 
 /// Escapes text and marks backticked parts as code. An odd backtick stays.

@@ -161,6 +161,7 @@ mod tests {
                 vec!["read".into(), "1,000".into(), "5".into(), "9".into()],
                 vec!["update_all".into(), "1".into()],
             ],
+            focus: 0,
         }
     }
 
@@ -179,6 +180,7 @@ mod tests {
             label: String::new(),
             columns: vec![Column::text("a"), Column::number("empty", 1)],
             rows: vec![vec!["x".into(), "".into()]],
+            focus: 0,
         };
         assert_eq!(lines(&table, 80, PLAIN).0, ["a", "x"]);
     }

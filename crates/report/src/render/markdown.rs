@@ -91,6 +91,13 @@ impl Writer {
 
     fn title(&mut self, page: &Page) {
         self.line(&format!("# {}\n", escape_around_code(&page.title)));
+        if !page.answer.is_empty() {
+            self.line(&format!("**{}**\n", escape_around_code(&page.answer)));
+        }
+        if let Some(trust) = &page.trust {
+            let text = escape_around_code(&trust.text());
+            self.line(&format!("{text}{}\n", marks_text(&trust.marks)));
+        }
         if !page.question.is_empty() {
             self.line(&format!("{}\n", escape_around_code(&page.question)));
         }
@@ -119,7 +126,7 @@ impl Writer {
         if !page.no_answer.is_empty() {
             self.line(&format!("\n{}", page.no_answer));
         }
-        if page.headline.is_empty() {
+        if page.headline.is_empty() || page.headline_is_in_table {
             return;
         }
         self.heading(&page.headline_title);

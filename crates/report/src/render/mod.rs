@@ -5,14 +5,26 @@ mod brief;
 mod html;
 mod layout;
 mod markdown;
+mod term_links;
 mod terminal;
 
 use crate::error::ReportError;
 use crate::options::{Extent, PageFormat, RenderOptions};
 use crate::page::Page;
+use crate::page::table::Table;
 use crate::texts::with_texts;
 use dyno_record::visible::visible;
+use layout::Painter;
 use serde::Serialize;
+
+/// A table as text, for output without a page: with the columns that fit into this width, or with all.
+pub fn table_text(table: &Table, width: Option<usize>) -> String {
+    /// Wider than any table.
+    const WIDTH: usize = 1 << 20;
+    let width = width.unwrap_or(WIDTH);
+    let (lines, _) = layout::lines(table, width, Painter { colours: false });
+    lines.join("\n") + "\n"
+}
 
 /// Renders the page, or the document behind it, in the requested format. The text ends with a newline.
 pub(crate) fn show<T: Serialize>(

@@ -1,8 +1,7 @@
-//! The page as text for a terminal: method and tables first, then, just above the next prompt, the result with its verdict,
-//! findings and caveats.
+//! The page as text for a terminal: the answer with its figures, verdict, findings and caveats first, then tables and method.
 
 use super::layout::{self, Painter, text_width, wrap};
-use crate::caveat::{NumberedCaveat, Severity};
+use crate::caveat::{NumberedCaveat, Severity, TrustLevel};
 use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Fact, Figure, Finding, FoldedList, Page, Section, Status, Verdict};
 
@@ -16,21 +15,20 @@ pub(super) const MAX_PARAGRAPH: usize = 100;
 pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
     let mut writer = Writer::new(width, colours);
     writer.title(page);
-    for list in &page.method {
-        writer.facts_with_title(&list.title, &list.facts);
-    }
-    // Changes come last, near the result as in pages.
-    let (tables, changes): (Vec<&Section>, Vec<&Section>) =
-        page.sections.iter().partition(|section| section.events.is_empty());
-    for section in tables.into_iter().chain(changes) {
-        writer.section(section);
-    }
     writer.headline(page, usize::MAX);
     if let Some(verdict) = &page.verdict {
         writer.verdict(verdict);
     }
     writer.findings(&page.findings);
     writer.caveats(&page.caveats);
+    let (tables, changes): (Vec<&Section>, Vec<&Section>) =
+        page.sections.iter().partition(|section| section.events.is_empty());
+    for section in changes.into_iter().chain(tables) {
+        writer.section(section);
+    }
+    for list in &page.method {
+        writer.facts_with_title(&list.title, &list.facts);
+    }
     writer.text
 }
 
@@ -62,7 +60,7 @@ impl Writer {
     }
 
     /// Wrapped text; the first line begins with `first` spaces, later ones with `rest`.
-    fn paragraph(&mut self, text: &str, first: usize, rest: usize, tone: Tone) {
+    pub(super) fn paragraph(&mut self, text: &str, first: usize, rest: usize, tone: Tone) {
         let width = self.width.min(MAX_PARAGRAPH);
         for line in wrap(text, width, first, rest) {
             // Spaces stay outside of the colour, because some terminals underline them.
@@ -77,7 +75,24 @@ impl Writer {
         self.paragraph(text, 0, 2, Tone::Strong);
     }
 
+    /// The answer, before everything else.
+    pub(super) fn answer(&mut self, page: &Page) {
+        if !page.answer.is_empty() {
+            self.paragraph(&page.answer, 0, 0, Tone::Strong);
+            if let Some(trust) = &page.trust {
+                let tone = match trust.level {
+                    TrustLevel::Low => Tone::Alarm,
+                    TrustLevel::Fair => Tone::Doubt,
+                    TrustLevel::High => Tone::Plain,
+                };
+                self.paragraph(&marked(&trust.text(), &trust.marks), 0, 0, tone);
+            }
+            self.line("");
+        }
+    }
+
     fn title(&mut self, page: &Page) {
+        self.answer(page);
         self.paragraph(&page.title, 0, 2, Tone::Strong);
         self.paragraph(&page.question, 0, 0, Tone::Plain);
         let (text, tone) = status_line(page);
@@ -93,7 +108,7 @@ impl Writer {
             self.line("");
             self.paragraph(page.no_answer, 0, 0, Tone::Strong);
         }
-        if page.headline.is_empty() {
+        if page.headline.is_empty() || page.headline_is_in_table {
             return;
         }
         self.heading(&page.headline_title);

@@ -1,17 +1,15 @@
 //! The analysis of one run: the result with its uncertainty, service demands and laws.
 
+use super::answer::bound;
 use crate::caveat::{CaveatBook, Topic};
 use crate::experiment::demands::{self, Demands};
 use crate::experiment::figure::cell;
 use crate::experiment::law_words::{self, TOLERANCES};
-use crate::facts::operation_label;
-use crate::grouping::grouped;
+use crate::facts::{operation_label, wholes};
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::run::{
-    NoInterval, OperationFigures, RunAnalysis, WithoutInterval, longest_needed_s,
-};
-use dyno_record::experiment::{Demand, LawCheck, LawVerdict};
+use dyno_analyze::experiment::run::{OperationFigures, RunAnalysis};
+use dyno_record::experiment::{Demand, LawCheck};
 use dyno_record::model::{PhaseKind, ResourceKind, RunDocument, SourceKind};
 use dyno_record::quantity::Quantity;
 
@@ -26,14 +24,14 @@ pub(super) fn sections(
     book: &CaveatBook,
 ) -> Vec<Section> {
     let sections = [
-        Some(uncertainty(analysis, book)),
+        Some(uncertainty(document, analysis, book)),
         demands_section(document, analysis),
         laws(&analysis.figures.laws),
     ];
     sections.into_iter().flatten().collect()
 }
 
-fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
+fn uncertainty(document: &RunDocument, analysis: &RunAnalysis, book: &CaveatBook) -> Section {
     let marks = |topic| book.marks(topic, Some(PhaseKind::Measure));
     let figures = &analysis.figures;
     let all = OperationFigures {
@@ -67,13 +65,13 @@ fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
             Quantity::count(analysis.windows.into())
         ),
         tables: vec![columns.table("Rate and response time")],
-        notes: interval_notes(analysis),
+        notes: interval_notes(document, analysis),
         ..Section::default()
     }
 }
 
-/// Notes about exclusions from the intervals, and about missing intervals.
-fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
+/// Notes about exclusions from the intervals; a finding says why intervals are missing.
+fn interval_notes(document: &RunDocument, analysis: &RunAnalysis) -> Vec<String> {
     let mut notes = Vec::new();
     if analysis.figures.warm_up_s > 0.0 {
         notes.push(format!(
@@ -88,63 +86,13 @@ fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notes.extend(
-        [NoInterval::TooFewWindows, NoInterval::Correlated, NoInterval::TooFewBeyond]
-            .into_iter()
-            .filter_map(|reason| no_interval(analysis, reason)),
-    );
-    if analysis.operations.contains_key("read_modify_write") {
-        notes.push(
-            "Among all operations, a read-modify-write counts as a read and an update, each with its own time; the rate \
+    notes.extend(wholes(document, analysis.operations.keys()).map(|(whole, parts)| {
+        format!(
+            "Among all operations, a {whole} counts as {parts}, each with its own time; the rate \
              counts it once."
-                .to_owned(),
-        );
-    }
+        )
+    }));
     notes
-}
-
-/// The figures without an interval for a reason, with the run length that would give one.
-fn no_interval(analysis: &RunAnalysis, reason: NoInterval) -> Option<String> {
-    let all = &analysis.without_interval;
-    let named = missing(all, reason);
-    let of_reason = || all.iter().filter(|one| one.reason == reason);
-    let windows = Quantity::count(analysis.windows.into());
-    let worth = of_reason().map(|one| one.independent_windows);
-    let words = match reason {
-        NoInterval::TooFewWindows => format!("{windows} windows are too few"),
-        NoInterval::Correlated => format!(
-            "the {windows} windows are correlated and count as {:.1} independent ones",
-            worth.reduce(f64::min).unwrap_or_default()
-        ),
-        NoInterval::TooFewBeyond => "fewer than ten operations took longer".to_owned(),
-    };
-    let needed = longest_needed_s(of_reason()).map_or(String::new(), |needed_s| {
-        format!("; measure for about {}", Quantity::seconds(needed_s))
-    });
-    (!named.is_empty()).then(|| format!("No interval of {}: {words}{needed}.", named.join("; ")))
-}
-
-/// The figures without an interval for a reason: `p99, p99.9 of read, update`.
-fn missing(all: &[WithoutInterval], reason: NoInterval) -> Vec<String> {
-    let of_reason = all.iter().filter(|one| one.reason == reason);
-    let titles = of_reason.filter_map(|one| {
-        let operation = one.operation.as_deref();
-        let label = operation.map_or("all operations".to_owned(), operation_label);
-        Some((label, title(&one.figure)?))
-    });
-    // Operations with the same missing figures are listed together.
-    let by_titles = grouped(grouped(titles).into_iter().map(|(label, titles)| (titles, label)));
-    by_titles
-        .into_iter()
-        .map(|(titles, labels)| format!("{} of {}", titles.join(", "), labels.join(", ")))
-        .collect()
-}
-
-/// The title of a figure's column; `None` if the table does not have the figure.
-fn title(figure: &str) -> Option<&'static str> {
-    let percentiles = PERCENTILES.iter().map(|(name, title, _)| (*name, *title));
-    let mut columns = [("rate", "rate"), ("mean", "mean")].into_iter().chain(percentiles);
-    columns.find_map(|(name, title)| (name == figure).then_some(title))
 }
 
 fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Section> {
@@ -166,9 +114,14 @@ fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Sec
             None => format!(
                 "{lead} The server's own use is not in this record, so no bottleneck can be named."
             ),
+            Some(found) if !found.is_shown() => format!(
+                "{lead} No resource was busy enough to show its limit (at most {} of the time): at a higher rate an \
+                 operation may need less.",
+                Quantity::ratio(found.reached_ratio)
+            ),
             Some(found) => format!(
                 "{lead} The largest demand per unit limits the rate to {}; {} of this bound were reached.",
-                Quantity::per_second(found.bound_per_s),
+                bound(found),
                 Quantity::ratio(found.reached_ratio)
             ),
         },
@@ -209,43 +162,15 @@ fn reported(document: &RunDocument) -> Vec<String> {
 fn laws(checks: &[LawCheck]) -> Option<Section> {
     let rows: Vec<(String, &LawCheck)> = checks.iter().map(|one| (String::new(), one)).collect();
     let table = law_words::table("Law checks", &rows)?;
-    let mut notes = meanings(checks);
-    notes.push(TOLERANCES.to_owned());
     Some(Section {
         title: "Laws".into(),
         lead:
             "These laws hold for every queueing system, whatever its distributions. Does this run obey them?"
                 .to_owned(),
         tables: vec![table],
-        notes,
+        notes: vec![TOLERANCES.to_owned()],
         ..Section::default()
     })
-}
-
-/// The meaning of a difference beyond the uncertainty, for broken laws and for the others.
-fn meanings(checks: &[LawCheck]) -> Vec<String> {
-    let said = |is_broken: bool| -> Vec<String> {
-        let mut said: Vec<String> = checks
-            .iter()
-            .filter(|check| (check.verdict == LawVerdict::Broken) == is_broken)
-            .map(|check| {
-                let meaning = law_words::meaning(check.law);
-                format!("{}: {meaning}", law_words::name(check.law))
-            })
-            .collect();
-        said.dedup();
-        said
-    };
-    let broken = said(true).into_iter().map(|text| format!("Broken: {text}."));
-    let mut notes: Vec<String> = broken.collect();
-    let others = said(false);
-    if !others.is_empty() {
-        notes.push(format!(
-            "Meaning of a difference beyond the uncertainty: {}.",
-            others.join("; ")
-        ));
-    }
-    notes
 }
 
 #[cfg(test)]
@@ -267,21 +192,5 @@ mod tests {
         assert_eq!(labels(&analysis), ["all operations", "read", "update"]);
         analysis.operations.remove("update");
         assert_eq!(labels(&analysis), ["read"]);
-    }
-
-    #[test]
-    fn figure_without_interval_gives_the_reason() {
-        let (_, analysis) = testdata::watched(2);
-        let section = &model(&analysis)[0];
-        let cells = section.tables[0].rows.iter().flatten();
-        assert!(cells.clone().count() > 12 && cells.clone().all(|cell| cell.detail.is_none()));
-        let expected = [
-            " rate, mean, p50, p95, p99, p99.9 of all operations; rate, mean, p50, p95, p99 of read, update: 2 windows",
-            " p99.9 of read, update: ",
-        ];
-        assert_eq!(section.notes.len(), expected.len(), "{:?}", section.notes);
-        for (note, expected) in section.notes.iter().zip(expected) {
-            assert!(note.starts_with("No interval") && note.contains(expected), "{note}");
-        }
     }
 }

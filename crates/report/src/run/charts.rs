@@ -4,19 +4,6 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::page::time::{TimeChart, TimeCharts};
 use crate::page::{Section, charts_of};
 
-/// The charts with data: load, resources and percentiles.
-pub(super) fn sections(
-    charts: &TimeCharts,
-    resources: Option<Section>,
-    book: &CaveatBook,
-) -> Vec<Section> {
-    if charts.time.start_s.is_empty() {
-        return Vec::new();
-    }
-    let [over_time, distribution] = [over_time(charts, book), distribution(book)];
-    [Some(over_time), resources, Some(distribution)].into_iter().flatten().collect()
-}
-
 fn chart(id: &str, title: &str, caption: &str, marks: Vec<usize>) -> TimeChart {
     TimeChart {
         id: id.to_owned(),
@@ -36,7 +23,11 @@ fn marks_of_latency(book: &CaveatBook) -> Vec<usize> {
     marks
 }
 
-fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
+/// Rate, latency and errors over time; absent without windows.
+pub(super) fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Option<Section> {
+    if charts.time.start_s.is_empty() {
+        return None;
+    }
     let offered = match charts.time.offered_per_s {
         Some(_) => ", and the rate offered by the schedule",
         None => "",
@@ -62,15 +53,16 @@ fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
             book.marks(Topic::Errors, None),
         ));
     }
-    Section {
+    Some(Section {
         title: "Over time".into(),
         lead: charts.downsampling.clone().unwrap_or_default(),
         charts: charts_of(shown),
         ..Section::default()
-    }
+    })
 }
 
-fn distribution(book: &CaveatBook) -> Section {
+/// Percentiles; absent without windows.
+pub(super) fn distribution(charts: &TimeCharts, book: &CaveatBook) -> Option<Section> {
     let shown = [
         chart(
             "distribution",
@@ -85,10 +77,10 @@ fn distribution(book: &CaveatBook) -> Section {
             marks_of_latency(book),
         ),
     ];
-    Section {
+    (!charts.time.start_s.is_empty()).then(|| Section {
         title: "Distribution".into(),
         charts: charts_of(shown),
         is_grid: true,
         ..Section::default()
-    }
+    })
 }

@@ -1,10 +1,11 @@
 //! The result of a run in a few numbers.
 
-use super::result::{by_count, failure_label, failures, shed};
+use super::result::{by_count, failed, failure_label, failures, shed};
 use crate::caveat::{CaveatBook, Topic};
 use crate::experiment::figure::{CORRELATED, TOO_FEW_BEYOND, TOO_SHORT, interval_or_why};
 use crate::facts;
 use crate::page::Figure;
+use crate::texts::short;
 use dyno_analyze::experiment::run::{NoInterval, RunAnalysis, longest_needed_s};
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
@@ -65,19 +66,7 @@ fn range(
     figure: &dyno_record::experiment::Figure,
     quantity: fn(f64) -> Quantity,
 ) -> String {
-    let mut missing = analysis.without_interval.iter();
-    let missing = missing.find(|one| one.operation.as_deref() == operation && one.figure == key);
-    let why = missing.map_or(TOO_SHORT.to_owned(), |missing| {
-        let why = match missing.reason {
-            NoInterval::TooFewBeyond => TOO_FEW_BEYOND,
-            NoInterval::TooFewWindows => TOO_SHORT,
-            NoInterval::Correlated => CORRELATED,
-        };
-        match longest_needed_s(std::iter::once(missing)) {
-            Some(needed_s) => format!("{why}, about {} needed", Quantity::seconds(needed_s)),
-            None => why.to_owned(),
-        }
-    });
+    let why = why_no_interval(analysis, operation, key);
     let range = interval_or_why(figure, quantity, &why);
     let warm_up_s = analysis.figures.warm_up_s;
     if warm_up_s > 0.0 {
@@ -85,6 +74,30 @@ fn range(
         return format!("{range} without the first {length}");
     }
     range
+}
+
+/// Why a figure has no interval, and how long a run would need to be.
+pub(super) fn why_no_interval(
+    analysis: &RunAnalysis,
+    operation: Option<&str>,
+    key: &str,
+) -> String {
+    let mut missing = analysis.without_interval.iter();
+    let missing = missing.find(|one| one.operation.as_deref() == operation && one.figure == key);
+    let Some(missing) = missing else {
+        return TOO_SHORT.to_owned();
+    };
+    let why = match missing.reason {
+        NoInterval::TooFewBeyond => TOO_FEW_BEYOND,
+        NoInterval::TooFewWindows => TOO_SHORT,
+        NoInterval::Correlated => CORRELATED,
+    };
+    match longest_needed_s(std::iter::once(missing)) {
+        Some(needed_s) => {
+            format!("{why}, ±10 % needs about {}", short(&Quantity::seconds(needed_s).to_string()))
+        }
+        None => why.to_owned(),
+    }
 }
 
 /// The rate of a load phase counts documents, because documents per command are a setting.
@@ -130,13 +143,7 @@ fn rate_note(document: &RunDocument, phase: &PhaseRecord, rate_per_s: f64) -> St
 }
 
 fn errors_figure(phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
-    // A run of an earlier version has failures by kind only.
-    let failed = match phase.failed {
-        0 => phase.errors.values().sum(),
-        failed => failed,
-    };
-    let succeeded = (phase.achieved_rate_per_s * phase.duration_s).round();
-    let share = failed as f64 / (succeeded + failed as f64);
+    let (failed, share) = failed(phase);
     let kinds = failures(phase);
     let share = Quantity::ratio(share);
     let note = match kinds.as_slice() {

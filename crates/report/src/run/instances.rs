@@ -81,7 +81,8 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
     ];
     let missing = document.instances.len() - parts.len();
     if missing > 0 {
-        notes.push(format!("{missing} instances have no figures of this phase."));
+        let missing = Quantity::counted(missing as u64, "instance");
+        notes.push(format!("Without figures of this phase: {missing}."));
     }
     Some(section("Instances", "instance", operation, rows, notes))
 }

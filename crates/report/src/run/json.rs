@@ -1,5 +1,8 @@
 //! The run document as JSON: the content of `run.json`, with the rebuilt phases of a killed run, and the analysis.
 
+use super::answered;
+use super::result::result_phase;
+use crate::caveat::TrustJson;
 use crate::io_trace::{TraceJson, TraceView};
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::RunDocument;
@@ -11,6 +14,11 @@ use serde::Serialize;
 pub(super) struct Analysed<'a> {
     #[serde(flatten)]
     document: &'a RunDocument,
+    /// The sentence that answers the question of the run; absent without a phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trust: Option<TrustJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     analysis: Option<&'a RunAnalysis>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +31,17 @@ pub(super) fn document<'a>(
     analysis: Option<&'a RunAnalysis>,
     trace: Option<&TraceView<'a>>,
 ) -> Analysed<'a> {
-    Analysed { document: &run.document, analysis, io_trace: trace.map(TraceView::json) }
+    let result = result_phase(&run.document);
+    let answered = result.map(|phase| answered(&run.document, phase, analysis));
+    let (answer, trust) = answered.unzip();
+    let trust = trust.flatten().map(TrustJson::from);
+    Analysed {
+        document: &run.document,
+        answer,
+        trust,
+        analysis,
+        io_trace: trace.map(TraceView::json),
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +68,9 @@ mod tests {
         assert!(document["schema_version"].is_u64());
         assert!(document["caveats"][0]["kind"].is_string());
         assert!(document["caveats"][0]["message"].is_string());
+        assert!(document["answer"].is_string());
+        assert!(document["trust"]["level"].is_string() && document["trust"]["because"].is_string());
+        assert_eq!(document["trust"]["runs"], 1);
         let measure =
             document["phases"].as_array().unwrap().iter().find(|p| p["name"] == "measure").unwrap();
         for key in ["duration_s", "offered_rate_per_s", "achieved_rate_per_s", "little_ratio"] {

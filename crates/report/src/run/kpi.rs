@@ -12,14 +12,15 @@
 
 use super::result::incomplete;
 use crate::error::ReportError;
-use crate::grouping::grouped;
 use crate::ycsb::java_double::java_double;
+use dyno_analyze::grouping::grouped;
+use dyno_plan::operation::{INSERT, INSERT_BATCH, READ, UPDATE};
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Operations of the summary, in the benchmark's order.
-const SUMMARY: [&str; 3] = ["insert", "read", "update"];
+const SUMMARY: [&str; 3] = [INSERT, READ, UPDATE];
 
 /// Renders the figures of a run.
 ///
@@ -125,9 +126,9 @@ fn figures(text: &mut String, number: usize, phase: &PhaseRecord, batch: u64) {
     for (name, operation) in &phase.operations {
         // The benchmark's labels of inserts name the phase and have no comma.
         let (name, comma) = match name.as_str() {
-            "insert_batch" if batch > 1 => (format!("INSERT BATCH OF {batch} {of_phase}"), ""),
+            INSERT_BATCH if batch > 1 => (format!("INSERT BATCH OF {batch} {of_phase}"), ""),
             // The time of one document.
-            "insert" | "insert_batch" => (format!("INSERT {of_phase}"), ""),
+            INSERT | INSERT_BATCH => (format!("INSERT {of_phase}"), ""),
             name => (name.to_uppercase().replace('_', "-"), ","),
         };
         let latency = &operation.response_time_us;

@@ -1,6 +1,7 @@
 //! Reports of a finished run.
 
 mod analysis;
+pub(crate) mod answer;
 mod charts;
 mod headline;
 mod instances;
@@ -10,7 +11,7 @@ mod phases;
 pub(crate) mod result;
 mod series;
 
-use crate::caveat::{CaveatBook, Topic};
+use crate::caveat::{CaveatBook, NO_INTERVAL, Topic, Trust};
 use crate::costs;
 use crate::error::ReportError;
 use crate::facts::{self, UNKNOWN};
@@ -24,8 +25,9 @@ use crate::watched::Watched;
 use crate::ycsb;
 use dyno_analyze::costs::of_phase;
 use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_analyze::grouping::distinct;
 use dyno_record::experiment::Figure;
-use dyno_record::model::{FleetRecord, PhaseRecord, RunDocument};
+use dyno_record::model::{FleetRecord, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
 use result::{by_count, result_phase};
 use series::MAX_POINTS;
@@ -74,8 +76,10 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
     let names = operation_names(document, result);
     let mut time = series::charts(run, names, result.map(|phase| phase.name), MAX_POINTS);
     let watched = Watched::new(run, analysis, &mut time);
-    let mut sections: Vec<Section> = watched.changes.into_iter().collect();
-    sections.extend(charts::sections(&time, watched.panels, &book));
+    let mut sections: Vec<Section> = charts::over_time(&time, &book).into_iter().collect();
+    sections.extend(watched.changes);
+    sections.extend(watched.panels);
+    sections.extend(charts::distribution(&time, &book));
     sections.extend(phases::sections(document, &book));
     sections.extend(result.and_then(|phase| cost(document, phase, analysis)));
     sections.extend(result.and_then(|phase| instances::instances(document, phase)));
@@ -91,7 +95,8 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
             document.status_reason.as_deref(),
             book.marks(Topic::Status, None),
         ),
-        subject: facts::server_name(&document.server),
+        subject: facts::server_at(&document.server),
+        setup: facts::setup_of_run(document),
         started_at: document.started_at.clone(),
         dashboard: facts::dashboard(document),
         dyno_version: document.dyno_version.clone(),
@@ -109,12 +114,32 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
     if let Some(phase) = result {
         page.headline_title = format!("Result of phase {}", phase.name.as_str()).into();
         page.headline = headline::headline(document, phase, analysis, &book);
+        (page.answer, page.trust) = answered(document, phase, analysis);
     }
     page.caveats = book.into_entries();
     if let Some(view) = trace {
         add_trace(&mut page, io_trace::page(view));
     }
     page
+}
+
+/// The answer, and how far it can be trusted.
+fn answered(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    analysis: Option<&RunAnalysis>,
+) -> (String, Option<Trust>) {
+    let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
+    let main = by_count(phase).first().map(|(name, _)| name.as_str());
+    let missing = analysis.is_some_and(|analysis| {
+        analysis.without_interval.iter().any(|one| {
+            one.figure == "rate" && one.operation.is_none()
+                || one.figure == "p99" && one.operation.as_deref() == main
+        })
+    });
+    let lack = missing.then_some(NO_INTERVAL);
+    let trust = CaveatBook::new(&document.caveats).trust(1, lack);
+    (answer::answer(document, phase, analysis), Some(trust))
 }
 
 /// The costs of the result, if they were counted.
@@ -173,22 +198,15 @@ fn hosts(document: &RunDocument) -> Vec<FactList> {
 
 /// Names of all operations of the run: operations of the result phase first, most frequent first.
 fn operation_names(document: &RunDocument, result: Option<&PhaseRecord>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for phase in result.into_iter().chain(&document.phases) {
-        for (name, _) in by_count(phase) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-    }
-    names
+    let names = result.into_iter().chain(&document.phases).flat_map(by_count);
+    distinct(names.map(|(name, _)| name.clone()))
 }
 
 /// Terms used on the page, with or without an analysis.
 fn definitions(is_analysed: bool) -> Vec<Definition> {
     match is_analysed {
-        true => terms(&["run", "interval", "service-demand", "law-check"]),
-        false => terms(&["run"]),
+        true => terms(&["load", "run", "interval", "service-demand", "law-check"]),
+        false => terms(&["load", "run"]),
     }
 }
 

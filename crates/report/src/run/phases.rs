@@ -20,14 +20,11 @@ pub(super) fn sections(document: &RunDocument, book: &CaveatBook) -> Vec<Section
         .iter()
         .rev()
         .enumerate()
-        .map(|(place, phase)| Section {
-            is_folded: place > 0,
-            ..section(phase, document.server.documents, book)
-        })
+        .map(|(place, phase)| Section { is_folded: place > 0, ..section(document, phase, book) })
         .collect()
 }
 
-fn section(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Section {
+fn section(document: &RunDocument, phase: &PhaseRecord, book: &CaveatBook) -> Section {
     let purpose = match phase.name {
         PhaseKind::Load => "inserts the data set",
         PhaseKind::Warmup => "same load before measuring, not part of the result",
@@ -41,8 +38,8 @@ fn section(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Se
     Section {
         title: format!("Phase {name}: {purpose}").into(),
         tables: if operations.is_empty() { Vec::new() } else { vec![table] },
-        facts: phase_facts(phase, documents, book),
-        notes: phase_notes(phase),
+        facts: phase_facts(phase, document.server.documents, book),
+        notes: phase_notes(document, phase),
         ..Section::default()
     }
 }
@@ -172,18 +169,18 @@ fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -
 }
 
 fn arrivals_text(arrivals: &Arrivals) -> String {
-    let share = |part: u64| match arrivals.due {
+    let share = |part: u64, all: u64, of: &str| match all {
         0 => String::new(),
-        due => format!(" ({})", Quantity::ratio(part as f64 / due as f64)),
+        all => format!(" ({}{of})", Quantity::ratio(part as f64 / all as f64)),
     };
     format!(
         "{} due, {} started, {}{} dropped, {}{} more than 1 ms late",
         Quantity::count(arrivals.due),
         Quantity::count(arrivals.started),
         Quantity::count(arrivals.dropped),
-        share(arrivals.dropped),
+        share(arrivals.dropped, arrivals.due, " of those due"),
         Quantity::count(arrivals.late),
-        share(arrivals.late),
+        share(arrivals.late, arrivals.started, " of those started"),
     )
 }
 
@@ -228,20 +225,17 @@ fn keys_text(keys: &KeyShares, documents: Option<u64>) -> String {
     )
 }
 
-fn phase_notes(phase: &PhaseRecord) -> Vec<String> {
-    let mut notes = Vec::new();
-    if phase.operations.contains_key("read_modify_write") {
-        notes.push(
-            "A read-modify-write is also counted as one read and one update; it is one operation \
-             of the rate."
-                .to_owned(),
-        );
-    }
+fn phase_notes(document: &RunDocument, phase: &PhaseRecord) -> Vec<String> {
+    let note = |(whole, parts): (String, String)| {
+        format!("A {whole} is also counted as {parts}; it is one operation of the rate.")
+    };
+    let mut notes: Vec<String> =
+        facts::wholes(document, phase.operations.keys()).map(note).collect();
     let clamped: u64 = phase.operations.values().map(|o| o.clamped).sum();
     if clamped > 0 {
-        let clamped = Quantity::count(clamped);
+        let clamped = Quantity::counted(clamped, "value");
         notes.push(format!(
-            "{clamped} values above 60 s are recorded as 60 s: maximum and high percentiles are lower bounds."
+            "Recorded as 60 s: {clamped} above 60 s. Maximum and high percentiles are lower bounds."
         ));
     }
     notes

@@ -20,6 +20,17 @@ pub(super) fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> 
     operations
 }
 
+/// Failed operations of a phase, and their share.
+pub(super) fn failed(phase: &PhaseRecord) -> (u64, f64) {
+    // A run of an earlier version has failures by kind only.
+    let failed = match phase.failed {
+        0 => phase.errors.values().sum(),
+        failed => failed,
+    };
+    let succeeded = (phase.achieved_rate_per_s * phase.duration_s).round();
+    (failed, failed as f64 / (succeeded + failed as f64))
+}
+
 /// Failures of a phase by kind, most frequent first.
 pub(super) fn failures(phase: &PhaseRecord) -> Vec<(&str, u64)> {
     let mut errors: Vec<(&str, u64)> = phase

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testdata;
-use dyno_record::model::PhaseKind;
+use dyno_record::model::{Effect, Operation, PhaseKind, RunDocument};
 use serde_json::json;
 
 #[test]
@@ -21,6 +21,32 @@ fn headline_shows_the_measure_phase_and_its_main_operation() {
 }
 
 #[test]
+fn operations_of_any_name_have_their_rows_and_notes() {
+    let parts = ["orders of a customer", "pay"].map(str::to_owned).to_vec();
+    let document = RunDocument {
+        operations: vec![
+            Operation::new(&parts[0], Effect::Read),
+            Operation::new(&parts[1], Effect::Update),
+            Operation { parts, ..Operation::new("checkout", Effect::Update) },
+        ]
+        .into(),
+        ..testdata::closed_document()
+    };
+    let window = testdata::window(PhaseKind::Measure, 0, 0)
+        .operation("orders of a customer", &[(100, 30)])
+        .operation("pay", &[(200, 20)])
+        .operation("checkout", &[(300, 10)]);
+    let page = page(&testdata::run(document, &[window]), None, None);
+    let section = &page.sections.iter().find(|one| one.title.starts_with("Phase measure")).unwrap();
+    let names = section.tables[0].rows.iter().map(|row| row[0].text.as_str());
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    assert_eq!(names, ["orders of a customer", "pay", "checkout"]);
+    let note = "A checkout is also counted as one orders of a customer and one pay; \
+                it is one operation of the rate.";
+    assert_eq!(section.notes, [note]);
+}
+
+#[test]
 fn open_loop_shows_its_offered_rate_and_arrivals() {
     let page = page(&testdata::open_run(), None, None);
     let figures = &page.headline;
@@ -29,6 +55,12 @@ fn open_loop_shows_its_offered_rate_and_arrivals() {
     let measure = page.sections.iter().find(|section| section.title.starts_with("Phase measure"));
     let arrivals = measure.unwrap().facts.iter().find(|fact| fact.label == "Arrivals").unwrap();
     assert!(!arrivals.marks.is_empty());
+    // The share of late starts has the basis of the caveat.
+    assert!(
+        arrivals.value.ends_with("of those started) more than 1 ms late"),
+        "{}",
+        arrivals.value
+    );
     assert!(figures[4].alarming);
 }
 

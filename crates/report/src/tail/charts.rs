@@ -1,6 +1,5 @@
-//! Charts of latency by message number, distributions, parts of the latency, and throughput.
+//! Charts of latency by message number, distributions, and parts of the latency.
 
-use super::repeated::row;
 use super::tables::name;
 use super::view::TailView;
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
@@ -9,7 +8,6 @@ use crate::page::scatter::{ScatterChart, panel};
 use crate::page::{Section, charts_of};
 use crate::texts::text;
 use dyno_analyze::messages::lines::{Line, label};
-use dyno_analyze::messages::repeated::Repeated;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{Cause, Latency, TailDocument};
 
@@ -20,18 +18,9 @@ const MOST_OF_ALL: usize = 4_000_000;
 const MOST_COURSES: usize = 12;
 
 /// The sections with content.
-pub(super) fn sections(
-    view: &TailView<'_>,
-    lines: &[Line<'_>],
-    repeated: &[Repeated],
-) -> Vec<Section> {
+pub(super) fn sections(view: &TailView<'_>, lines: &[Line<'_>]) -> Vec<Section> {
     let document = view.document;
-    let sections = [
-        messages(view),
-        distributions(document, lines),
-        timelines(document, lines),
-        throughput(document, lines, repeated),
-    ];
+    let sections = [messages(view), distributions(document, lines), timelines(document, lines)];
     sections.into_iter().flatten().collect()
 }
 
@@ -187,39 +176,4 @@ fn timeline(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
         series: series.into_iter().filter(|series| !series.x.is_empty()).collect(),
         marks: Vec::new(),
     }
-}
-
-/// Throughput of each driver, over the repetitions if there are any.
-fn throughput(
-    document: &TailDocument,
-    lines: &[Line<'_>],
-    repeated: &[Repeated],
-) -> Option<Section> {
-    let over = repeated.iter();
-    let over = over.filter_map(|one| Some(row(one, &one.rate_per_s?, Quantity::per_second)));
-    let mut rows: Vec<RowValue> = over.collect();
-    if rows.is_empty() {
-        rows.extend(lines.iter().map(|line| {
-            let value = line.producer.timeline.rates.acknowledged_per_s;
-            RowValue {
-                label: name(document, line),
-                value_text: Quantity::per_second(value).to_string(),
-                value,
-                ..RowValue::default()
-            }
-        }));
-    }
-    (!rows.is_empty()).then(|| Section {
-        title: "Throughput".into(),
-        charts: charts_of([RowsChart {
-            title: "Throughput".into(),
-            caption: "Messages acknowledged per second, from the first send to the last answer."
-                .into(),
-            axis: "messages per second".into(),
-            ..RowsChart::from_zero(rows, Scale::bar, |value| {
-                Quantity::per_second(value).to_string()
-            })
-        }]),
-        ..Section::default()
-    })
 }

@@ -5,17 +5,18 @@ mod repeated;
 mod tables;
 mod view;
 
-use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered, of_check};
+use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
 use crate::costs;
 use crate::error::ReportError;
 use crate::experiment::figure::interval_or_why;
-use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text, server_of, settings_of};
+use crate::facts::{
+    DASHBOARD_OF_MACHINES, dashboard_between, plan_text, server_of, settings_of, setup,
+};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
 use crate::terms::terms;
-use crate::texts::{hint, text};
 use dyno_analyze::costs::work::{NamedCosts, of_cells};
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
@@ -24,12 +25,13 @@ use dyno_plan::tail::MESSAGE_BYTES;
 use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{
-    CellStatus, DriverRecord, EMBEDDED_PRODUCT, HostClock, MOST_OF_EMBEDDED, Measured, TailDocument,
+    CellStatus, ConsumerRecord, DriverRecord, EMBEDDED_PRODUCT, HostClock, MOST_OF_EMBEDDED,
+    Measured, TailDocument,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-pub use view::{CellMessages, TailView};
+pub use view::TailView;
 
 /// The JSON document of an experiment.
 #[derive(Serialize)]
@@ -80,7 +82,7 @@ pub fn page(view: &TailView<'_>) -> Page {
     let findings = across::findings(document);
     let repeated = over_repetitions(document);
     let mut sections: Vec<_> = repeated::section(&repeated).into_iter().collect();
-    sections.extend(charts::sections(view, &lines, &repeated));
+    sections.extend(charts::sections(view, &lines));
     sections.extend(tables::sections(document, &lines));
     sections.extend(costs::of_cells(document));
     let mut facts = facts(document);
@@ -97,6 +99,11 @@ pub fn page(view: &TailView<'_>) -> Page {
     );
     Page {
         status: status(document),
+        setup: setup([
+            messages(document),
+            server_of(&document.server),
+            document.environment.as_ref().map(machine::in_short).unwrap_or_default(),
+        ]),
         started_at: document.started_at.clone(),
         dashboard: dashboard_between(
             DASHBOARD_OF_MACHINES,
@@ -105,6 +112,7 @@ pub fn page(view: &TailView<'_>) -> Page {
         ),
         dyno_version: document.dyno_version.clone(),
         no_answer: if lines.is_empty() { NO_ANSWER } else { "" },
+        answer: answer(document, &lines, &repeated),
         headline: figures(document, &lines, &repeated),
         findings: findings.iter().map(Into::into).collect(),
         caveats: caveats(document),
@@ -116,13 +124,16 @@ pub fn page(view: &TailView<'_>) -> Page {
     }
 }
 
+fn messages(document: &TailDocument) -> String {
+    let settings = document.cells.first().map(|cell| &cell.settings);
+    settings.map_or(String::new(), |settings| {
+        format!("{} messages per producer", Quantity::count(settings.messages))
+    })
+}
+
 fn caveats(document: &TailDocument) -> Vec<NumberedCaveat> {
     let said = document.caveats.iter();
-    let caveats = said.map(|said| {
-        let (label, severity) = of_check(said).unwrap_or(("doubt", Severity::Serious));
-        NumberedCaveat::of(label, severity, text(said), hint(said))
-    });
-    numbered(caveats.collect())
+    numbered(said.map(|said| NumberedCaveat::said(said, ("doubt", Severity::Serious))).collect())
 }
 
 fn status(document: &TailDocument) -> Status {
@@ -132,6 +143,41 @@ fn status(document: &TailDocument) -> Status {
     Status::of_run(document.status, document.status_reason.as_deref(), marks)
 }
 
+/// The sentence that answers the question: the lowest latency, whether it grows, and lost messages.
+fn answer(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -> String {
+    let Some(fastest) = fastest(document, lines, repeated) else {
+        return String::new();
+    };
+    let (grows, all) = (growing(lines), lines.len());
+    let trend = match (grows, all) {
+        (0, _) => "latency does not grow over the run".to_owned(),
+        (_, 1) => "latency grows over the run".to_owned(),
+        (grows, all) => format!("latency grows over the run with {grows} of {all} producers"),
+    };
+    let lost = match lost(document) {
+        0 => "no message was lost".to_owned(),
+        1 => "1 message was lost".to_owned(),
+        lost => format!("{} messages were lost", Quantity::count(lost)),
+    };
+    let with = fastest.note.unwrap_or_default();
+    format!("The lowest median latency is {} ({with}); {trend}; {lost}.", fastest.value)
+}
+
+/// Producers with a latency that grows over the run.
+fn growing(lines: &[Line<'_>]) -> usize {
+    use dyno_record::tail::Cause::{Stationary, TooFew};
+    let grows = |line: &&Line<'_>| !matches!(line.producer.verdict.cause, Stationary | TooFew);
+    lines.iter().filter(grows).count()
+}
+
+fn lost(document: &TailDocument) -> u64 {
+    consumers(document).map(|consumer| consumer.sum.lost).sum()
+}
+
+fn consumers(document: &TailDocument) -> impl Iterator<Item = &ConsumerRecord> {
+    measured(document).flat_map(|measured| &measured.consumers)
+}
+
 /// Total messages sent, lost and received twice, and the fastest median.
 fn figures(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -> Vec<Figure> {
     if lines.is_empty() {
@@ -139,18 +185,11 @@ fn figures(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -
     }
 
     let acknowledged: u64 = lines.iter().map(|line| line.producer.sum.acknowledged).sum();
-    let consumers = || measured(document).flat_map(|measured| &measured.consumers);
-    let lost: u64 = consumers().map(|consumer| consumer.sum.lost).sum();
-    let twice: u64 = consumers().map(|consumer| consumer.sum.duplicated).sum();
+    let lost = lost(document);
+    let twice: u64 = consumers(document).map(|consumer| consumer.sum.duplicated).sum();
     let partial = document.cells.iter().any(|cell| cell.status == CellStatus::Partial);
     let note = partial.then(|| "some were in flight when it was interrupted".to_owned());
-    let grows = lines
-        .iter()
-        .filter(|line| {
-            use dyno_record::tail::Cause::{Stationary, TooFew};
-            !matches!(line.producer.verdict.cause, Stationary | TooFew)
-        })
-        .count();
+    let grows = growing(lines);
     let mut figures = vec![
         Figure::new("messages acknowledged", Quantity::count(acknowledged)),
         Figure {

@@ -1,8 +1,9 @@
 //! Cells that were measured several times: values and intervals over their repetitions, as a chart, a table, and rows for a
 //! spreadsheet.
 
-use crate::experiment::figure::{cell, interval_of};
-use crate::page::rows::{RowValue, RowsChart, Scale};
+use crate::experiment::figure::cell;
+use crate::experiment::sweep_charts::figure_rows;
+use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Section, charts_of};
 use crate::spreadsheet::{figure, line, with_interval};
@@ -32,30 +33,17 @@ pub(super) fn section(repeated: &[Repeated]) -> Option<Section> {
 }
 
 fn chart(repeated: &[Repeated]) -> Option<RowsChart> {
-    let rows = repeated.iter().filter_map(|one| {
-        let median = one.median_us?;
-        Some(row(one, &median, Quantity::microseconds))
-    });
-    let rows: Vec<RowValue> = rows.collect();
-    (!rows.is_empty()).then(|| RowsChart {
-        title: "Median latency over the repetitions".into(),
+    let rows = repeated.iter().filter_map(|one| Some((one.label.clone(), one.median_us?, false)));
+    let chart = figure_rows(
+        ("Median latency over the repetitions", "latency"),
+        Quantity::microseconds,
+        rows,
+    );
+    (!chart.rows.is_empty()).then(|| RowsChart {
         caption: "The point is the geometric mean of the medians, the bar its 95 % interval."
             .into(),
-        axis: "latency".into(),
-        ..RowsChart::from_zero(rows, Scale::point, |us| Quantity::microseconds(us).to_string())
+        ..chart
     })
-}
-
-/// A chart row for a figure of one cell.
-pub(super) fn row(one: &Repeated, figure: &Figure, quantity: fn(f64) -> Quantity) -> RowValue {
-    RowValue {
-        label: one.label.clone(),
-        value_text: quantity(figure.value).to_string(),
-        detail: interval_of(figure, quantity).unwrap_or_default(),
-        is_strong: false,
-        value: figure.value,
-        interval: figure.low.zip(figure.high),
-    }
 }
 
 fn table(repeated: &[Repeated]) -> Table {

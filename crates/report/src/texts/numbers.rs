@@ -9,7 +9,7 @@
 //! | `rising(a, b)` | `a` for numbers above zero, else `b` |
 //! | `count(one, several)`, `plural(one, several)` | the number with its noun, or only the noun |
 //! | `interval`, `known` | ` (95 % interval 9 to 11)` if there is one; else nothing, or a note that there is none |
-//! | `low`, `high`, `low_to_high`, `between` | the ends of the interval; `between` adds the value |
+//! | `low`, `high`, `between` | the ends of the interval; `between` adds the value |
 //! | `change`, `changes` | a ratio, and its interval, as a change: `5.2 % higher`, `+1.0 % to +9.0 %` |
 //! | `more` | a ratio before a noun: `8.0 % more`, `2.3 times the` |
 //! | `many`, `short` | `3.1 million`; `32 KiB` without trailing zeros |
@@ -54,15 +54,17 @@ pub(super) fn add_filters(catalogue: &mut Environment<'_>) {
     });
     catalogue.add_filter("low", |value: &Value| on(value, |it| end(it, it.low)));
     catalogue.add_filter("high", |value: &Value| on(value, |it| end(it, it.high)));
-    catalogue.add_filter("low_to_high", |value: &Value| on(value, low_to_high));
     catalogue.add_filter("between", |value: &Value| {
         on(value, |it| format!("{it} ({})", low_to_high(it)))
     });
     catalogue.add_filter("change", |value: &Value| on(value, |it| bare(it, change)));
     catalogue.add_filter("changes", |value: &Value| {
-        on(value, |it| {
-            let [low, high] = [it.low, it.high].map(|end| signed(&as_change(end)));
-            format!("{low} to {high}")
+        on(value, |it| match (it.low, it.high) {
+            (None, None) => "no interval".to_owned(),
+            ends => {
+                let [low, high] = [ends.0, ends.1].map(|end| signed(&as_change(end)));
+                format!("{low} to {high}")
+            }
         })
     });
     catalogue.add_filter("more", |value: &Value| on(value, |it| bare(it, more)));
@@ -161,7 +163,7 @@ fn low_to_high(number: &Number) -> String {
     let low = end(number, number.low);
     match number.high {
         Some(_) => format!("{low} to {}", end(number, number.high)),
-        None => format!("{low} and above"),
+        None => format!("{low} or more"),
     }
 }
 

@@ -11,6 +11,8 @@ mod specs;
 mod verdict;
 mod words;
 
+pub(crate) use verdict::is_likely;
+
 use crate::page::time::TimeCharts;
 use crate::page::{Section, Verdict, charts_of};
 use dyno_analyze::experiment::run::RunAnalysis;
@@ -24,8 +26,8 @@ pub(crate) struct Watched {
     pub(crate) verdict: Option<Verdict>,
     /// Changes over the measured time; absent if nothing changed.
     pub(crate) changes: Option<Section>,
-    /// Charts of resources; absent without content.
-    pub(crate) panels: Option<Section>,
+    /// Charts of resources: those that the verdict cites, and the others folded.
+    pub(crate) panels: Vec<Section>,
     /// Tables of resource use and of sources.
     pub(crate) tables: Vec<Section>,
 }
@@ -57,18 +59,29 @@ impl Watched {
         let (texts, data): (Vec<_>, Vec<_>) =
             panels.into_iter().map(|panel| (panel.text, panel.data)).unzip();
         charts.panels = data;
+        let (cited, others): (Vec<_>, Vec<_>) = texts
+            .into_iter()
+            .partition(|chart| verdict.as_ref().is_some_and(|verdict| verdict.cites(&chart.id)));
         Watched {
             verdict,
             changes,
-            panels: (!texts.is_empty()).then(|| Section {
-                title: "Machine and server during the run".into(),
-                lead: "All these charts share one time axis, cursor and zoom. Drag across one of them to \
-                       zoom in, and double-click to reset."
+            panels: [
+                ("Resources that the verdict cites", cited, false),
+                ("Machine and server during the run", others, true),
+            ]
+            .into_iter()
+            .filter(|(_, texts, _)| !texts.is_empty())
+            .map(|(title, texts, is_folded)| Section {
+                title: title.into(),
+                lead: "Charts over time share one axis, cursor and zoom. Drag across one of them to zoom in, and \
+                       double-click to reset."
                     .to_owned(),
                 charts: charts_of(texts),
                 is_grid: true,
+                is_folded,
                 ..Section::default()
-            }),
+            })
+            .collect(),
             tables: tables.into_iter().flatten().collect(),
         }
     }

@@ -3,7 +3,10 @@
 use crate::page::table::{Cell, Table, Tone};
 use crate::page::{FoldedList, Section};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord};
-use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::quantity::Quantity;
+
+/// Largest number of missing parts named in a sentence.
+const MOST_MISSING: usize = 3;
 
 /// Largest number of outages listed per source.
 const MOST_OUTAGES: usize = 3;
@@ -40,14 +43,16 @@ fn missing(sources: &[SourceRecord]) -> Vec<FoldedList> {
     let incomplete = sources.iter().filter(|source| !source.missing.is_empty());
     incomplete
         .map(|source| {
-            let count = match source.missing.len() {
-                1 => "1 part is missing".to_owned(),
-                count => format!("{} parts are missing", Quantity::count(count as u64)),
-            };
+            let is_open = matches!(source.health, SourceHealth::Degraded | SourceHealth::Failed);
+            let title = format!("Missing from source {}", source.name);
+            let named = source.missing.iter().take(MOST_MISSING).cloned();
+            let more = source.missing.len().saturating_sub(MOST_MISSING);
+            let more = (more > 0).then(|| format!("and {more} more"));
+            let named: Vec<String> = named.chain(more).collect();
             FoldedList {
-                title: format!("Of source {} {count}", source.name),
+                title: if is_open { title } else { format!("{title}: {}", named.join("; ")) },
                 entries: source.missing.clone(),
-                is_open: matches!(source.health, SourceHealth::Degraded | SourceHealth::Failed),
+                is_open,
             }
         })
         .collect()
@@ -88,8 +93,8 @@ fn notes(source: &SourceRecord) -> Vec<String> {
         .extend(source.outages.iter().take(MOST_OUTAGES).map(|outage| outage_text(source, outage)));
     let more = source.outages.len().saturating_sub(MOST_OUTAGES);
     if more > 0 {
-        let times = Quantity::new(more as f64, Unit::Count);
-        notes.push(format!("Source {} could not be read {times} times more.", source.name));
+        let times = Quantity::counted(more as u64, "more time");
+        notes.push(format!("Source {} could not be read {times}.", source.name));
     }
     notes
 }

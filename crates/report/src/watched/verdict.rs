@@ -73,10 +73,15 @@ fn when_of(finding: &CauseFinding, measured: Option<TimeRange>) -> String {
     }
 }
 
+/// Whether a cause is at least likely.
+pub(crate) fn is_likely(confidence: f64) -> bool {
+    confidence + ROUNDING >= LIKELY
+}
+
 fn sureness(confidence: f64) -> &'static str {
-    match confidence + ROUNDING {
-        sure if sure >= VERY_LIKELY => "very likely",
-        sure if sure >= LIKELY => "likely",
+    match confidence {
+        sure if sure + ROUNDING >= VERY_LIKELY => "very likely",
+        sure if is_likely(sure) => "likely",
         _ => "possible",
     }
 }
@@ -107,38 +112,8 @@ fn chart_of_load(measure: &str) -> Option<&'static str> {
 }
 
 fn not_watched(causes: &[Cause]) -> String {
-    let words: Vec<&str> = causes.iter().map(|cause| matter(*cause)).collect();
-    if words.is_empty() {
-        String::new()
-    } else {
-        format!("Not watched, so neither found nor ruled out: {}.", list(&words))
-    }
-}
-
-/// The subject of a cause.
-fn matter(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Client => "the load generator",
-        Cause::CpuThrottled => "a limit of CPU time",
-        Cause::CpuStolen => "CPU time taken by the hypervisor",
-        Cause::NoisyNeighbour => "other processes on the machine",
-        Cause::BurstCredits => "burst credits of the disk",
-        Cause::DiskOperations => "operations per second of the disk",
-        Cause::DiskBandwidth => "bytes per second of the disk",
-        Cause::SlowSync => "waiting for syncs",
-        Cause::CacheTooSmall => "the size of the cache",
-        Cause::Checkpoint => "checkpoints",
-        Cause::Tickets => "tickets and locks",
-        Cause::Swapping => "swapping",
-        Cause::MemoryPressure => "lack of memory",
-        Cause::Network => "the bandwidth of the network",
-        Cause::RoundTrip => "the round trip to the server",
-        Cause::ConnectionStorm => "new connections",
-        Cause::OneCore => "a single busy CPU",
-        Cause::ServerCpu => "CPU time of the server",
-        Cause::SharedCpu => "CPU time of client and server together",
-        Cause::TooFewClients => "the number of clients",
-    }
+    let words: Vec<String> = causes.iter().map(|cause| text(&cause.subject())).collect();
+    if words.is_empty() { String::new() } else { format!("Not checked: {}.", list(&words)) }
 }
 
 #[cfg(test)]
@@ -191,8 +166,9 @@ mod tests {
     #[test]
     fn causes_that_were_not_watched_are_named() {
         assert_eq!(not_watched(&[]), "");
-        let text = not_watched(&[Cause::Network, Cause::Tickets]);
-        let [network, tickets] = [Cause::Network, Cause::Tickets].map(matter);
-        assert!(text.ends_with(&format!("{network} and {tickets}.")), "{text}");
+        let causes = [Cause::Network, Cause::Tickets];
+        let [network, tickets] = causes.map(|cause| text(&cause.subject()));
+        let said = not_watched(&causes);
+        assert!(said.ends_with(&format!("{network} and {tickets}.")), "{said}");
     }
 }

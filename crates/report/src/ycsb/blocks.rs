@@ -3,6 +3,7 @@
 use super::export::{Entry, Number};
 use super::java_double::java_double;
 use crate::error::ReportError;
+use dyno_plan::operation::{INSERT, INSERT_BATCH, READ};
 use dyno_plan::ycsb::{MeasurementInterval, MeasurementType, YcsbClientOptions};
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord};
 use dyno_record::reader::{Run, SeriesPoint, WindowLatency};
@@ -36,7 +37,8 @@ impl Entries {
 /// Run time, throughput, and the totals of a garbage collector that does not exist.
 pub(super) fn overall(entries: &mut Entries, phase: &PhaseRecord) {
     let runtime_ms = (phase.duration_s * 1_000.0).round() as u64;
-    let succeeded = match (phase.name, phase.operations.get("insert")) {
+    let inserts = [INSERT, INSERT_BATCH].into_iter().find_map(|name| phase.operations.get(name));
+    let succeeded = match (phase.name, inserts) {
         (PhaseKind::Load, Some(insert)) => operations_of(phase, insert) as f64,
         _ => (phase.achieved_rate_per_s * phase.duration_s).round(),
     };
@@ -59,23 +61,22 @@ pub(super) fn operations(
     options: &YcsbClientOptions,
 ) -> Result<(), ReportError> {
     for (name, record) in &phase.operations {
-        let block = block_name(name);
+        let title = block_name(name);
         let source = |clock| Source::new(run, phase, name, record, clock);
+        let (service, response) = (source(Clock::Service), source(Clock::Response));
+        let mut block = |title: &str, source, returns| {
+            Block { title, source, options, returns }.measurement(entries)
+        };
         match options.measurement_interval {
-            MeasurementInterval::Op => {
-                measurement(entries, &block, &source(Clock::Service), options, true)?;
-            }
-            MeasurementInterval::Intended => {
-                measurement(entries, &block, &source(Clock::Response), options, true)?;
-            }
+            MeasurementInterval::Op => block(&title, &service, true)?,
+            MeasurementInterval::Intended => block(&title, &response, true)?,
             MeasurementInterval::Both => {
-                measurement(entries, &block, &source(Clock::Service), options, true)?;
-                let intended = format!("Intended-{block}");
-                measurement(entries, &intended, &source(Clock::Response), options, false)?;
+                block(&title, &service, true)?;
+                block(&format!("Intended-{title}"), &response, false)?;
             }
         }
         if record.errors > 0 {
-            entries.integer(&format!("{block}-FAILED"), "Operations", record.errors);
+            entries.integer(&format!("{title}-FAILED"), "Operations", record.errors);
         }
     }
     Ok(())
@@ -88,16 +89,19 @@ pub(super) fn verify(entries: &mut Entries, run: &Run, phase: &PhaseRecord) {
     if !is_checked && wrong == 0 {
         return;
     }
-    let reads = phase.operations.get("read").map_or(0, |read| read.count);
+    let reads = phase.operations.get(READ).map_or(0, |read| read.count);
     entries.integer("VERIFY", "Return=OK", reads);
     if wrong > 0 {
         entries.integer("VERIFY", "Return=UNEXPECTED_STATE", wrong);
     }
 }
 
-/// `read_modify_write` is `READ-MODIFY-WRITE`.
-fn block_name(operation: &str) -> String {
-    operation.to_ascii_uppercase().replace('_', "-")
+/// YCSB's name of an operation: `read_modify_write` is `READ-MODIFY-WRITE`, and a batch is an `INSERT` of each document.
+pub fn block_name(operation: &str) -> String {
+    match operation {
+        INSERT_BATCH => "INSERT".to_owned(),
+        _ => operation.to_ascii_uppercase().replace('_', "-"),
+    }
 }
 
 /// Operations as YCSB counts them: in the load phase, each document is an operation.
@@ -177,75 +181,117 @@ fn not_found(phase: &PhaseRecord, record: &OperationRecord) -> u64 {
     }
 }
 
-/// The block or blocks of one operation and one clock.
-fn measurement(
-    entries: &mut Entries,
-    block: &str,
-    source: &Source<'_>,
-    options: &YcsbClientOptions,
+/// A block of one operation and one clock.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    title: &'a str,
+    source: &'a Source<'a>,
+    options: &'a YcsbClientOptions,
+    /// Whether it has the return codes.
     returns: bool,
-) -> Result<(), ReportError> {
-    match options.measurement_type {
-        MeasurementType::HdrHistogram => hdr_block(entries, block, source, options, returns),
-        MeasurementType::Histogram => bucket_block(entries, block, source, options, returns),
-        MeasurementType::HdrHistogramAndHistogram => {
-            hdr_block(entries, &format!("Hdr{block}"), source, options, returns);
-            bucket_block(entries, &format!("Bucket{block}"), source, options, false);
+}
+
+impl Block<'_> {
+    /// Writes the block, or both if there are two types.
+    fn measurement(self, entries: &mut Entries) -> Result<(), ReportError> {
+        match self.options.measurement_type {
+            MeasurementType::HdrHistogram => self.hdr(entries),
+            MeasurementType::Histogram => self.buckets(entries),
+            MeasurementType::HdrHistogramAndHistogram => {
+                Block { title: &format!("Hdr{}", self.title), ..self }.hdr(entries);
+                let title = format!("Bucket{}", self.title);
+                Block { title: &title, returns: false, ..self }.buckets(entries);
+            }
+            MeasurementType::TimeSeries => self.series(entries)?,
         }
-        MeasurementType::TimeSeries => series_block(entries, block, source, options, returns)?,
+        Ok(())
     }
-    Ok(())
-}
 
-/// Whole microseconds, truncated as in YCSB.
-fn whole_us(us: f64) -> u64 {
-    us as u64
-}
+    fn common(&self, entries: &mut Entries) {
+        entries.integer(self.title, "Operations", self.source.operations);
+        entries.double(self.title, "AverageLatency(us)", self.source.summary.mean);
+    }
 
-fn common(entries: &mut Entries, block: &str, source: &Source<'_>) {
-    entries.integer(block, "Operations", source.operations);
-    entries.double(block, "AverageLatency(us)", source.summary.mean);
-}
+    /// In whole microseconds, truncated as in YCSB.
+    fn extremes(&self, entries: &mut Entries) {
+        let summary = self.source.summary;
+        entries.integer(self.title, "MinLatency(us)", summary.min as u64);
+        entries.integer(self.title, "MaxLatency(us)", summary.max as u64);
+    }
 
-fn extremes(entries: &mut Entries, block: &str, source: &Source<'_>) {
-    let summary = source.summary;
-    entries.integer(block, "MinLatency(us)", whole_us(summary.min));
-    entries.integer(block, "MaxLatency(us)", whole_us(summary.max));
-}
-
-fn return_codes(entries: &mut Entries, block: &str, source: &Source<'_>, wanted: bool) {
-    let codes = [
-        ("Return=OK", source.operations),
-        ("Return=NOT_FOUND", source.not_found),
-        ("Return=ERROR", source.failed),
-    ];
-    for (name, count) in codes {
-        if wanted && count > 0 {
-            entries.integer(block, name, count);
+    fn return_codes(&self, entries: &mut Entries) {
+        let codes = [
+            ("Return=OK", self.source.operations),
+            ("Return=NOT_FOUND", self.source.not_found),
+            ("Return=ERROR", self.source.failed),
+        ];
+        for (name, count) in codes {
+            if self.returns && count > 0 {
+                entries.integer(self.title, name, count);
+            }
         }
     }
-}
 
-fn hdr_block(
-    entries: &mut Entries,
-    block: &str,
-    source: &Source<'_>,
-    options: &YcsbClientOptions,
-    returns: bool,
-) {
-    common(entries, block, source);
-    extremes(entries, block, source);
-    for &percentile in &options.percentiles {
-        let at = |histogram: &Histogram<u64>| histogram.value_at_quantile(percentile / 100.0);
-        let name = format!("{}PercentileLatency(us)", ordinal(percentile));
-        let value_us = source.histogram.map_or(0, at) / NS_PER_US;
-        entries.integer(block, name, value_us);
-    }
-    return_codes(entries, block, source, returns);
-    if options.histogram_verbose {
-        for (value_us, count) in microsecond_counts(source.histogram) {
-            entries.double(block, value_us.to_string(), count as f64);
+    fn hdr(&self, entries: &mut Entries) {
+        self.common(entries);
+        self.extremes(entries);
+        for &percentile in &self.options.percentiles {
+            let at = |histogram: &Histogram<u64>| histogram.value_at_quantile(percentile / 100.0);
+            let name = format!("{}PercentileLatency(us)", ordinal(percentile));
+            let value_us = self.source.histogram.map_or(0, at) / NS_PER_US;
+            entries.integer(self.title, name, value_us);
         }
+        self.return_codes(entries);
+        if self.options.histogram_verbose {
+            for (value_us, count) in microsecond_counts(self.source.histogram) {
+                entries.double(self.title, value_us.to_string(), count as f64);
+            }
+        }
+    }
+
+    fn buckets(&self, entries: &mut Entries) {
+        let mut buckets = vec![0u64; self.options.histogram_buckets as usize];
+        let (mut overflow, mut count) = (0u64, 0u64);
+        let mut squares = 0.0;
+        for value in self.source.histogram.into_iter().flat_map(|h| h.iter_recorded()) {
+            let here = value.count_since_last_iteration();
+            let value_us = value.value_iterated_to() as f64 / NS_PER_US as f64;
+            squares += value_us * value_us * here as f64;
+            count += here;
+            let index = (value.value_iterated_to() / NS_PER_MS) as usize;
+            *buckets.get_mut(index).unwrap_or(&mut overflow) += here;
+        }
+        self.common(entries);
+        let mean = self.source.summary.mean;
+        let variance = squares / count.max(1) as f64 - mean * mean;
+        // The mean is exact but the squares are not: rounding must not make a variance negative.
+        entries.double(self.title, "LatencyVariance(us)", variance.max(0.0));
+        self.extremes(entries);
+        for (name, share) in
+            [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)]
+        {
+            if let Some(bucket) = bucket_at(&buckets, count, share) {
+                entries.integer(self.title, name, bucket * 1_000);
+            }
+        }
+        self.return_codes(entries);
+        if self.options.histogram_verbose {
+            for (index, count) in buckets.iter().enumerate() {
+                entries.integer(self.title, index.to_string(), *count);
+            }
+            entries.integer(self.title, format!(">{}", self.options.histogram_buckets), overflow);
+        }
+    }
+
+    fn series(&self, entries: &mut Entries) -> Result<(), ReportError> {
+        self.common(entries);
+        self.extremes(entries);
+        self.return_codes(entries);
+        for (start_ms, mean_us) in time_steps(self.source, self.options.timeseries_granularity_ms)?
+        {
+            entries.double(self.title, start_ms.to_string(), mean_us);
+        }
+        Ok(())
     }
 }
 
@@ -279,45 +325,6 @@ fn ordinal(percentile: f64) -> String {
     format!("{number}{ending}")
 }
 
-fn bucket_block(
-    entries: &mut Entries,
-    block: &str,
-    source: &Source<'_>,
-    options: &YcsbClientOptions,
-    returns: bool,
-) {
-    let mut buckets = vec![0u64; options.histogram_buckets as usize];
-    let (mut overflow, mut count) = (0u64, 0u64);
-    let mut squares = 0.0;
-    for value in source.histogram.into_iter().flat_map(|h| h.iter_recorded()) {
-        let here = value.count_since_last_iteration();
-        let value_us = value.value_iterated_to() as f64 / NS_PER_US as f64;
-        squares += value_us * value_us * here as f64;
-        count += here;
-        let index = (value.value_iterated_to() / NS_PER_MS) as usize;
-        *buckets.get_mut(index).unwrap_or(&mut overflow) += here;
-    }
-    common(entries, block, source);
-    let mean = source.summary.mean;
-    let variance = squares / count.max(1) as f64 - mean * mean;
-    // The mean is exact but the squares are not: rounding must not make a variance negative.
-    entries.double(block, "LatencyVariance(us)", variance.max(0.0));
-    extremes(entries, block, source);
-    for (name, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)]
-    {
-        if let Some(bucket) = bucket_at(&buckets, count, share) {
-            entries.integer(block, name, bucket * 1_000);
-        }
-    }
-    return_codes(entries, block, source, returns);
-    if options.histogram_verbose {
-        for (index, count) in buckets.iter().enumerate() {
-            entries.integer(block, index.to_string(), *count);
-        }
-        entries.integer(block, format!(">{}", options.histogram_buckets), overflow);
-    }
-}
-
 /// The first bucket with at least `share` of all values up to it; `None` if it is the overflow.
 fn bucket_at(buckets: &[u64], count: u64, share: f64) -> Option<u64> {
     let mut below = 0;
@@ -326,22 +333,6 @@ fn bucket_at(buckets: &[u64], count: u64, share: f64) -> Option<u64> {
         below as f64 / count as f64 >= share
     };
     buckets.iter().position(reached).map(|index| index as u64)
-}
-
-fn series_block(
-    entries: &mut Entries,
-    block: &str,
-    source: &Source<'_>,
-    options: &YcsbClientOptions,
-    returns: bool,
-) -> Result<(), ReportError> {
-    common(entries, block, source);
-    extremes(entries, block, source);
-    return_codes(entries, block, source, returns);
-    for (start_ms, mean_us) in time_steps(source, options.timeseries_granularity_ms)? {
-        entries.double(block, start_ms.to_string(), mean_us);
-    }
-    Ok(())
 }
 
 /// Mean latency per step, by the start of the step in milliseconds since the first window with operations. Windows are not
@@ -403,6 +394,7 @@ mod tests {
     fn operations_have_the_names_that_ycsb_uses() {
         assert_eq!(block_name("read_modify_write"), "READ-MODIFY-WRITE");
         assert_eq!(block_name("scan"), "SCAN");
+        assert_eq!(block_name("insert_batch"), "INSERT");
     }
 
     #[test]

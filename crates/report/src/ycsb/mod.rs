@@ -21,6 +21,7 @@ pub(crate) mod java_double;
 use crate::error::ReportError;
 use crate::run::result::result_phase;
 use blocks::Entries;
+pub use blocks::block_name;
 use dyno_plan::ycsb::YcsbClientOptions;
 use dyno_record::model::{PhaseKind, PhaseRecord};
 use dyno_record::reader::Run;

@@ -53,6 +53,7 @@ enum Ground {
 /// The justification of each sentence with an absolute word.
 const GROUNDS: &[(&str, Ground)] = &[
     ("arrivals-never-sent", Ground::Counted),
+    ("arrivals-dropped-in-run", Ground::Counted),
     ("attempt", Ground::Counted),
     ("bottleneck", Ground::Checked(nothing_near_saturation)),
     ("cause.too-few-clients", Ground::Checked(nothing_exhausted)),
@@ -65,6 +66,7 @@ const GROUNDS: &[(&str, Ground)] = &[
     ("more-clients-could-raise", Ground::Checked(nothing_near_saturation)),
     ("no-demand-explains", Ground::Experiment),
     ("no-interval-of-rates", Ground::Definition),
+    ("no-offered-rate-achieved", Ground::Experiment),
     ("none-sustained", Ground::Experiment),
     ("none-sustained-by-client", Ground::Experiment),
     ("nothing-exhausted", Ground::Checked(nothing_exhausted)),
@@ -72,11 +74,8 @@ const GROUNDS: &[(&str, Ground)] = &[
     ("nothing-to-mend", Ground::Experiment),
     ("nothing-watched", Ground::Checked(nothing_watched)),
     ("operations-wait-beyond", Ground::Experiment),
-    ("rates-not-achieved", Ground::Experiment),
-    ("scalability-law", Ground::Experiment),
     ("single-pair", Ground::Definition),
     ("suite-changed", Ground::Experiment),
-    ("try-larger-data", Ground::Checked(cache_brings_nothing)),
     ("tune-across-depends", Ground::Experiment),
     ("tune-good-for-none", Ground::Experiment),
     ("tune-not-proven", Ground::Experiment),
@@ -171,13 +170,6 @@ fn nothing_watched(_: &Statement, view: &View<'_>) -> Option<String> {
     let sources = view.run.metrics.iter().map(|table| table.source.as_str());
     let sources: Vec<&str> = sources.collect();
     (!sources.is_empty()).then(|| format!("sources {sources:?} were read"))
-}
-
-fn cache_brings_nothing(_: &Statement, view: &View<'_>) -> Option<String> {
-    let causes = view.verdict.iter().flat_map(|verdict| &verdict.causes);
-    let mut causes = causes.map(|cause| cause.cause);
-    let is_small = causes.any(|cause| cause == Cause::CacheTooSmall);
-    is_small.then(|| "the verdict has the cache as too small".into())
 }
 
 /// All contradictions on a page.

@@ -2,13 +2,14 @@
 //! a browser.
 
 use dyno_analyze::change_point::ChangePointSettings;
-use dyno_analyze::experiment::ab::RunComparison;
+use dyno_analyze::experiment::ab::{RunComparison, SideValues};
 use dyno_analyze::experiment::comparable::Difference;
 use dyno_analyze::experiment::history::History;
 use dyno_analyze::experiment::history::HistoryRun;
 use dyno_analyze::experiment::history::analyze;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, Statistic};
+use dyno_report::caveat::TrustLevel;
 use dyno_report::experiment::{comparison, history};
 use dyno_report::page::Chart;
 use dyno_report::page::plot::Plot;
@@ -68,18 +69,23 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
         },
         verdict,
         margin_ratio: 0.05,
-        basis: Basis::WithinRun,
-        pairs: 1,
+        basis: Basis::BetweenRuns,
+        pairs: 5,
         pair_deviation_ratio: 0.01,
+        degrees_of_freedom: Some(4.0),
         order_effect_ratio: None,
     };
     let p99 = Statistic::Percentile { percent: 99.0 };
     RunComparison {
         a: "runs/2026-01-01-a".into(),
         b: "runs/<b>".into(),
-        runs: [1, 1],
+        runs: [5, 5],
+        earlier_runs: [0, 0],
         differences: Vec::new(),
         comparable: true,
+        values: vec![SideValues { statistic: Statistic::Rate, a: 1_000.0, b: 1_000.0 * ratio }],
+        limits: Vec::new(),
+        caveats: Vec::new(),
         answer: Some(AbAnswer {
             deciding: Statistic::Rate,
             comparisons: vec![
@@ -143,7 +149,8 @@ fn narrow_history_keeps_the_rate() {
     let options = RenderOptions { width: 80, ..RenderOptions::default() };
     let text = history::render(&found, PageFormat::Human, &options).unwrap();
     let mut lines = text.lines().map(str::trim_start);
-    let titles = lines.find(|line| line.starts_with("start "));
+    // The names of the runs are kept as well, and repeat the start.
+    let titles = lines.find(|line| line.starts_with("number ") || line.starts_with("run "));
     assert!(titles.is_some_and(|titles| titles.contains(" rate")), "{text}");
 }
 
@@ -159,10 +166,33 @@ fn a_history_of_one_run_is_a_page_too() {
 fn comparison_page_shows_ratios_with_their_intervals() {
     let html = comparison_page(&compared(0.8, ComparisonVerdict::Slower));
     keep("comparison.html", &html);
-    assert!(html.contains("is slower"));
+    assert!(html.contains("B is 20 % slower (−22 to −18 %)"));
     assert_eq!(html.matches("class=\"interval\"").count(), 2);
     assert!(html.contains("class=\"band\"") && html.contains("class=\"reference\""));
     assert!(html.contains("&lt;b&gt;") && !html.contains("<b>"));
+}
+
+#[test]
+fn comparison_names_sides_and_trust_in_every_format() {
+    let mut found = compared(0.8, ComparisonVerdict::Slower);
+    let compressor = |a: &str, b: &str| Difference {
+        what: "server.block_compressor".into(),
+        a: a.into(),
+        b: b.into(),
+        forbids: false,
+    };
+    found.differences = vec![compressor("snappy", "zstd")];
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
+        let text = comparison::render(&found, format, &RenderOptions::default()).unwrap();
+        assert!(text.contains("B (zstd) is 20 % slower"), "{text}");
+        assert!(text.contains("A (snappy)"), "{text}");
+    }
+    let level = |found: &RunComparison| comparison::page(found).trust.map(|trust| trust.level);
+    assert_eq!(level(&found), Some(TrustLevel::High));
+    found.answer.as_mut().unwrap().comparisons[1].basis = Basis::WithinRun;
+    assert_eq!(level(&found), Some(TrustLevel::Fair));
+    found.comparable = false;
+    assert_eq!(level(&found), None);
 }
 
 #[test]
@@ -178,6 +208,7 @@ fn the_page_of_runs_that_cannot_be_compared_says_why() {
     let html = comparison_page(&found);
     keep("comparison-different.html", &html);
     assert!(html.contains(">not comparable<") && html.contains("data.records"));
+    assert!(!html.contains("class=\"interval\"") && !html.contains("1,000/s"));
     found.answer = None;
     let html = comparison_page(&found);
     assert!(html.contains(">not comparable<") && !html.contains("class=\"interval\""));

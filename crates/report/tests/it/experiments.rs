@@ -2,15 +2,13 @@
 
 use crate::samples::experiment as support;
 use crate::samples::tune;
-use dyno_record::experiment::Answer;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::TuneGoal;
+use dyno_record::experiment::{Answer, Basis, Experiment, TuneGoal, Verb};
 use dyno_record::statement::Statement;
 use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
 use dyno_report::ReportError;
 use dyno_report::experiment::{csv, render};
-use dyno_report::page::{NO_ANSWER, sentence};
+use dyno_report::page::{Figure, NO_ANSWER, sentence};
 use insta::assert_snapshot;
 use std::path::Path;
 
@@ -29,6 +27,25 @@ pub(crate) fn markdown_and_json(experiment: &Experiment) -> [String; 2] {
 
 fn page(experiment: &Experiment) -> String {
     text(experiment, PageFormat::Html, 0)
+}
+
+#[test]
+fn trust_in_a_comparison_needs_several_runs_of_each() {
+    let trust = |experiment: &Experiment| {
+        let json: serde_json::Value =
+            serde_json::from_str(&text(experiment, PageFormat::Json, 0)).unwrap();
+        (json["trust"]["level"].clone(), json["trust"]["runs"].clone())
+    };
+    let mut experiment = support::ab();
+    assert_eq!(trust(&experiment), ("high".into(), 6.into()));
+    if let Some(Answer::Ab(answer)) = &mut experiment.answer {
+        answer.comparisons[0].basis = Basis::WithinRun;
+    }
+    assert_eq!(trust(&experiment), ("fair".into(), 6.into()));
+    experiment.answer = None;
+    experiment.findings.clear();
+    experiment.verb = Verb::Sweep;
+    assert_eq!(trust(&experiment), (serde_json::Value::Null, serde_json::Value::Null));
 }
 
 /// The statements of all findings and of their evidence.
@@ -355,15 +372,17 @@ fn a_narrow_terminal_gets_no_line_that_is_too_long() {
 
 /// Headline numbers with neither an interval nor a reason why there is none, and the number of all values.
 fn without_a_word(experiment: &Experiment) -> (usize, Vec<String>) {
-    let markdown = text(experiment, PageFormat::Markdown, 0);
-    let before_findings = markdown.lines().take_while(|line| !line.starts_with("## F"));
-    let is_number = |line: &&str| {
-        let value = line.split('|').nth(2).unwrap_or_default();
-        value.contains("**") && value.contains(|letter: char| letter.is_ascii_digit())
+    let page = dyno_report::experiment::page(experiment);
+    let is_number = |figure: &&Figure| {
+        figure.value.to_string().contains(|letter: char| letter.is_ascii_digit())
     };
-    let numbers: Vec<&str> = before_findings.filter(is_number).collect();
-    let is_silent = |line: &&&str| !line.contains("95 %") && !line.contains("no interval");
-    (numbers.len(), numbers.iter().filter(is_silent).map(|line| (*line).to_owned()).collect())
+    let numbers: Vec<&Figure> = page.headline.iter().filter(is_number).collect();
+    let lines = numbers.iter().map(|figure| {
+        let note = figure.note.as_deref().unwrap_or_default();
+        format!("{} {note}", figure.label)
+    });
+    let is_silent = |line: &String| !line.contains("95 %") && !line.contains("no interval");
+    (numbers.len(), lines.filter(is_silent).collect())
 }
 
 /// Removes the interval of every figure, and the boundary of a search.
@@ -417,7 +436,7 @@ fn a_page_refers_to_nothing_but_itself_and_the_runs_beside_it() {
         markup.split("href=\"").skip(1).map(|rest| &rest[..rest.find('"').unwrap()]).collect();
     assert!(references.contains(&"runs/004-8/report.html"), "{references:?}");
     for reference in references {
-        let is_own = reference.starts_with("#caveat-") || reference.starts_with("runs/");
+        let is_own = reference.starts_with('#') || reference.starts_with("runs/");
         assert!(is_own, "{reference}");
     }
     for forbidden in ["<link", "<img", "<iframe", "src=", "@import"] {

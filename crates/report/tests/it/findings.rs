@@ -6,7 +6,7 @@ use dyno_analyze::access_pattern::Activity;
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_report::index_build::{IndexBuildView, render};
-use dyno_report::io_trace::{TracePair, TraceView, pair_findings};
+use dyno_report::io_trace::TraceView;
 use dyno_report::{PageFormat, RenderOptions};
 use dyno_testkit::findings::{Reported, case};
 
@@ -24,18 +24,7 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
     let mut reported = Reported::default();
     reported
         .check(of_builds, [remedies(), orders(), configurations()].into_iter().flatten().collect());
-    reported.check(of_pair, pairs());
     reported.finish("crates/report/src");
-}
-
-fn viewed<T>(traced: &Traced, look: impl FnOnce(TraceView<'_>) -> T) -> T {
-    let activity = Activity { subject: "index build".to_owned(), scans_records: true };
-    look(TraceView {
-        document: &traced.document,
-        slices: &[],
-        patterns: &traced.patterns,
-        activity: &activity,
-    })
 }
 
 /// The findings from the JSON report.
@@ -150,32 +139,5 @@ fn configurations() -> Vec<Case> {
             .not_if("all builds were traced", |it| *it = mended()),
         case("cost-of-tracing-unknown", cost(&[(1.01, 1.0), (1.0, 1.0)]))
             .not_if("all builds were traced", |it| *it = mended()),
-    ]
-}
-
-type Pair = [Traced; 2];
-
-fn of_pair([before, after]: &Pair) -> Vec<Finding> {
-    viewed(before, |before| {
-        let title = "";
-        viewed(after, |after| pair_findings(&TracePair { title, before, after }))
-    })
-}
-
-fn pairs() -> Vec<dyno_testkit::findings::Case<Pair>> {
-    let both = || [random_scan(), sequential_scan()];
-    let without_order = |it: &mut Pair| {
-        let files = it.iter_mut().flat_map(|traced| &mut traced.patterns.files);
-        files.for_each(|file| file.score = None);
-    };
-    let few = |it: &mut Pair| {
-        let files = it.iter_mut().flat_map(|traced| &mut traced.patterns.files);
-        files.for_each(|file| file.calls = 63);
-    };
-    vec![
-        case("order-compared", both())
-            .not_if("one of them has no file", |it| it[1].patterns.files.clear())
-            .not_without("order-of-calls", "in-one-trace", without_order),
-        case("in-one-trace", both()).not_if("there are too few calls", few),
     ]
 }

@@ -10,7 +10,7 @@ use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
 use dyno_report::index_build::{IndexBuildView, page, render};
 use dyno_report::io_trace::TraceView;
-use dyno_report::page::Page;
+use dyno_report::page::{Chart, Page};
 use insta::assert_snapshot;
 use std::path::Path;
 
@@ -144,6 +144,32 @@ fn the_page_shows_pictures_before_and_after() {
     let page = shown(&failed(), &[], PageFormat::Html);
     write_page("index-build-failed.html", &page);
     assert!(page.contains("<code>sdu.docs</code> was loaded"));
+}
+
+#[test]
+fn before_and_after_have_the_same_axes() {
+    write_page("trace-pair.html", &shown_rewritten(PageFormat::Html));
+    let (before, after) = (random_scan(), sequential_scan());
+    let shown = page_of(&rewritten(), &[("before", &before), ("after", &after)]);
+    let charts: Vec<_> = shown
+        .charts()
+        .filter_map(|chart| match chart {
+            Chart::Density(density) => Some(density),
+            _ => None,
+        })
+        .collect();
+    let mut ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), charts.len());
+    let chart = charts.iter().find(|chart| chart.panels.len() == 2).unwrap();
+    let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
+    assert_eq!(labels, ["before", "after"]);
+    for panel in &chart.panels {
+        assert!(panel.x_edges.end() <= chart.x.end && panel.y_edges.end() <= chart.y.end);
+    }
+    // Each trace begins at its own start.
+    assert_eq!(chart.x.start, 0.0);
 }
 
 #[test]
@@ -289,6 +315,7 @@ fn json_holds_the_document_and_the_findings_of_each_trace() {
     let document: IndexBuildDocument =
         serde_json::from_value(value["index_build"].clone()).unwrap();
     assert_eq!(document, rewritten());
+    assert_eq!((&value["trust"]["level"], &value["trust"]["runs"]), (&"low".into(), &2.into()));
     assert_eq!(value["traces"][0]["build"], "before");
     assert_eq!(value["traces"][1]["build"], "after");
     assert_eq!(value["traces"][1]["access_patterns"]["calls"], 2200);

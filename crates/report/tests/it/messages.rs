@@ -1,12 +1,14 @@
 //! Reports of messages through a database: of a recorded document, and of one with very many messages, whose page is
 //! written to `target/tmp/report/` for inspection.
 
+use dyno_analyze::messages::CellLatencies;
 use dyno_record::tail::BlindCursor;
 use dyno_record::tail::CellStatus;
 use dyno_record::tail::TailDocument;
 use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
-use dyno_report::tail::{CellMessages, TailView, render};
+use dyno_report::tail::{TailView, render};
+use dyno_testkit::without_term_links;
 use std::path::Path;
 
 fn document() -> TailDocument {
@@ -15,14 +17,14 @@ fn document() -> TailDocument {
 }
 
 /// Latencies that climb with the message number, or stay flat.
-fn messages(document: &TailDocument, count: usize) -> Vec<CellMessages> {
+fn messages(document: &TailDocument, count: usize) -> Vec<CellLatencies> {
     let made = document.cells.iter().enumerate().map(|(place, cell)| {
         let latencies = (0..count).map(|n| {
             let climb = if place % 2 == 1 { n as i64 * 20_000 } else { 0 };
             let noise = (n as i64 * 7_919) % 100_000;
             (n % 1000 != 999).then_some(200_000 + noise + climb)
         });
-        CellMessages { cell: cell.name.clone(), latencies_ns: vec![latencies.collect()] }
+        CellLatencies { cell: cell.name.clone(), latencies_ns: vec![latencies.collect()] }
     });
     made.collect()
 }
@@ -53,7 +55,7 @@ fn every_format_has_the_cause_and_the_sums() {
     // Without the first letter, which may be a capital, and up to the names, which formats mark differently.
     let cause = &cause.split(':').next().unwrap()[1..];
     for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
-        let text = rendered(&document, 300, format);
+        let text = without_term_links(&rendered(&document, 300, format));
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [cause, "Outcome of", "2,400"] {
             assert!(flat.contains(part), "{format:?}: {part}");

@@ -79,6 +79,49 @@ fn a_page_shows_what_the_analysis_says() {
     assert!(!plain.contains("Findings") && !plain.contains("Law checks"));
 }
 
+/// Headings of the parts of a page in order.
+fn headings(html: &str) -> Vec<&str> {
+    let parts = html.split("<h2>").skip(1);
+    parts.map(|part| &part[..part.find("</h2>").unwrap()]).collect()
+}
+
+#[test]
+fn page_puts_verdict_charts_findings_and_caveats_first() {
+    let (mut run, analysis) = watched::throttled();
+    run.document.caveats = crate::support::open_run().document.caveats;
+    let html = render(&run, Some(&analysis), Format::Html, &RenderOptions::default()).unwrap();
+    let headings = headings(&html);
+    assert_eq!(headings[..2], ["Verdict", "Over time"]);
+    let of = |title: &str| headings.iter().position(|one| *one == title).unwrap();
+    assert!(of("Over time") < of("Findings") && of("Findings") < of("Caveats"));
+    assert!(of("Caveats") < of("Distribution") && of("Distribution") < of("Tables"));
+    assert_eq!(headings.last(), Some(&"Terms"));
+    // The contents name each of them.
+    let contents =
+        &html[html.find("<nav class=\"contents\"").unwrap()..html.find("</nav>").unwrap()];
+    for heading in &headings {
+        assert!(contents.contains(&format!(">{heading}</a>")), "{heading}");
+    }
+}
+
+#[test]
+fn page_says_what_was_run_and_where_below_its_title() {
+    let mut run = crate::support::closed_run();
+    run.document.server.kind = "uri".into();
+    run.document.server.product = None;
+    run.document.server.version = Some("6.0.5".into());
+    run.document.server.address = "127.0.0.1:27017".into();
+    let html = page(&run);
+    let line = html.split("<p class=\"setup\">").nth(1).unwrap();
+    let line = &line[..line.find("</p>").unwrap()];
+    let mix = dyno_record::plan::RecordedPlan::new(&run.document.plan);
+    let operation = mix.operations.keys().next().unwrap();
+    for part in ["mongod 6.0.5 at 127.0.0.1:27017", "documents of", operation.as_str()] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!html.contains("uri 6.0.5"));
+}
+
 #[test]
 fn figures_of_a_page_link_to_the_caveats_that_touch_them() {
     let mut document = crate::support::open_run().document;
@@ -139,7 +182,9 @@ fn a_page_refers_to_nothing_but_itself() {
     let references = references(&html);
     assert!(references.len() > 5, "{references:?}");
     for reference in &references {
-        assert!(reference.starts_with("#caveat-"), "{reference}");
+        let id = reference.strip_prefix('#');
+        let id = id.unwrap_or_else(|| panic!("{reference} leaves the page"));
+        assert!(html.contains(&format!(" id=\"{id}\"")), "{reference}");
     }
     for forbidden in ["<link", "<img", "<iframe", "@import", "import(", "fetch(", "XMLHttp"] {
         assert!(!html.contains(forbidden), "{forbidden}");

@@ -4,7 +4,7 @@
 use crate::samples::trace::{Traced, aggregated, empty, random_scan, sequential_scan};
 use dyno_analyze::access_pattern::{Activity, order_statement};
 use dyno_report::PageFormat;
-use dyno_report::io_trace::{TracePair, TraceView, page, pair_page, render, render_pair};
+use dyno_report::io_trace::{TraceView, page, render};
 use dyno_report::page::Chart;
 use dyno_report::{Format, RenderOptions, render_traced};
 use insta::assert_snapshot;
@@ -37,16 +37,6 @@ pub(crate) fn markdown_and_json(traced: &Traced) -> [String; 2] {
     [PageFormat::Markdown, PageFormat::Json].map(|format| shown(traced, format, 120))
 }
 
-fn shown_pair(format: PageFormat) -> String {
-    let (before, after, activity) = (random_scan(), sequential_scan(), activity());
-    let pair = TracePair {
-        title: "Index build before and after rewriting",
-        before: view(&before, &activity),
-        after: view(&after, &activity),
-    };
-    render_pair(&pair, format, &RenderOptions::default()).unwrap()
-}
-
 /// The sentence for a score of 0.
 fn almost_random() -> String {
     dyno_report::texts::text(&order_statement(0.0))
@@ -69,11 +59,6 @@ fn markdown_report_of_a_random_scan() {
 }
 
 #[test]
-fn terminal_report_before_and_after() {
-    assert_snapshot!(shown_pair(PageFormat::Human));
-}
-
-#[test]
 fn terminal_report_of_totals() {
     assert_snapshot!(shown(&aggregated(), PageFormat::Human, 120));
 }
@@ -93,31 +78,6 @@ fn trace_page_shows_pictures_caveats_and_blind_spots() {
     assert!(page.contains("sdu.docs, score 0.0"));
     assert!(page.contains("lost events") && page.contains("fentry is refused"));
     assert!(page.contains(&almost_random()));
-}
-
-#[test]
-fn before_and_after_have_the_same_axes() {
-    let page = shown_pair(PageFormat::Html);
-    write_page("trace-pair.html", &page);
-    let (before, after, activity) = (random_scan(), sequential_scan(), activity());
-    let pair =
-        TracePair { title: "x", before: view(&before, &activity), after: view(&after, &activity) };
-    let shown = pair_page(&pair);
-    let charts = shown.charts().filter_map(|chart| match chart {
-        Chart::Density(density) => Some(density),
-        _ => None,
-    });
-    let charts: Vec<_> = charts.collect();
-    assert!(charts.len() >= 2);
-    for chart in charts {
-        let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
-        assert_eq!(labels, ["before", "after"]);
-        for panel in &chart.panels {
-            assert!(panel.x_edges.end() <= chart.x.end && panel.y_edges.end() <= chart.y.end);
-        }
-        // Each trace begins at its own start.
-        assert_eq!(chart.x.start, 0.0);
-    }
 }
 
 #[test]

@@ -35,7 +35,9 @@ fn data(html: &str) -> Value {
 #[test]
 fn terminal_report_of_a_throttled_disk() {
     let text = rendered(&watched::throttled(), Format::Human);
-    assert_snapshot!(part(&text, "Resources during", "Findings"));
+    let verdict = part(&text, "Verdict", "Findings");
+    let sources = part(&text, "Resources during", "Workload\n");
+    assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
 }
 
 #[test]
@@ -49,9 +51,10 @@ fn markdown_report_of_a_throttled_disk() {
 #[test]
 fn page_of_a_throttled_disk() {
     let html = rendered(&watched::throttled(), Format::Html);
-    let verdict = part(&html, "<section class=\"findings verdict\">", "<section>\n<h2>Over time");
-    let sources = part(&html, "<h3>Resources during", "<section class=\"method\">");
-    assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
+    let verdict = part(&html, "<section class=\"findings verdict\"", "<section id=\"first-1\">");
+    let changes = part(&html, "<section id=\"first-2\"", "<section class=\"findings\"");
+    let sources = part(&html, "<h3>Resources during", "<section class=\"method\"");
+    assert_snapshot!(format!("{verdict}\n[…]\n{changes}\n[…]\n{sources}"));
 }
 
 #[test]
@@ -62,9 +65,11 @@ fn every_piece_of_evidence_links_to_an_existing_chart() {
     let names: Vec<&str> = names.collect();
     let expected = ["disk-operations", "disk-operations", "disk-busy", "rate", "cache-traffic"];
     assert_eq!(names, expected);
+    let (shown, folded) = html.split_once("<details class=\"pictures\">").unwrap();
     for name in names {
-        assert!(html.contains(&format!("<figure id=\"panel-{name}\">")), "{name}");
+        assert!(shown.contains(&format!("<figure id=\"panel-{name}\">")), "{name}");
     }
+    assert!(folded.contains("<figure id=\"panel-cpu\">"));
 }
 
 #[test]
@@ -194,7 +199,7 @@ fn no_line_is_wider_than_the_terminal() {
     for width in [60, 80, 100, 160] {
         let options = RenderOptions { width, ..RenderOptions::default() };
         let text = render(&run, Some(&analysis), Format::Human, &options).unwrap();
-        for line in part(&text, "Resources during", "Findings").lines() {
+        for line in part(&text, "Resources during", "Workload\n").lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }

@@ -1,12 +1,13 @@
 //! A summary of the checks of the operational laws, and details of broken laws.
 
 use crate::experiment::law_words::{
-    NO_CLOSED_LOOP, TOLERANCES, difference, meaning, name, table, uncertainty,
+    NO_CLOSED_LOOP, TOLERANCES, difference, name, table, uncertainty,
 };
 use crate::experiment::levels::Sweep;
-use crate::grouping::grouped;
-use crate::page::Section;
+use crate::experiment::sweep_charts::response_time_law;
 use crate::page::table::{Cell, Table, Tone};
+use crate::page::{Section, charts_of};
+use dyno_analyze::grouping::grouped;
 use dyno_record::experiment::{Law, LawCheck, LawVerdict, Level};
 
 /// A law on a subject, with its checks.
@@ -34,11 +35,10 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
         .text("verdicts", verdict)
         .table("Law checks");
     let checks = groups.iter().flat_map(|(_, checks)| checks);
-    let broken = checks.filter(|(_, check)| is_broken(check));
+    let broken = checks.filter(|(_, check)| check.verdict == LawVerdict::Broken);
     let broken: Vec<(String, &LawCheck)> =
         broken.map(|(level, check)| (sweep.name(level), *check)).collect();
-    let mut notes = meanings(&groups);
-    notes.push(TOLERANCES.to_owned());
+    let mut notes = vec![TOLERANCES.to_owned()];
     let is_offered = sweep.levels().iter().any(|level| level.offered_rate_per_s.is_some());
     if is_offered && !groups.iter().any(|((law, _), _)| *law == Law::ResponseTime) {
         notes.push(NO_CLOSED_LOOP.to_owned());
@@ -46,6 +46,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     Some(Section {
         title: sweep.title("Laws").into(),
         lead: "These laws hold for every queueing system, whatever its distributions. Do the measurements obey them?".to_owned(),
+        charts: charts_of(response_time_law(sweep)),
         tables: std::iter::once(summary).chain(table("Broken laws", &broken)).collect(),
         notes,
         ..Section::default()
@@ -76,19 +77,4 @@ fn worst<'a>(((law, _), checks): &Group<'a>) -> (&'a Level, &'a LawCheck) {
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
     worst.expect("a group has at least one check")
-}
-
-fn is_broken(check: &LawCheck) -> bool {
-    check.verdict == LawVerdict::Broken
-}
-
-/// The meaning of each broken law.
-fn meanings(groups: &[Group<'_>]) -> Vec<String> {
-    let mut notes: Vec<String> = groups
-        .iter()
-        .filter(|(_, checks)| checks.iter().any(|(_, check)| is_broken(check)))
-        .map(|((law, _), _)| format!("{} is broken: {}.", name(*law), meaning(*law)))
-        .collect();
-    notes.dedup();
-    notes
 }

@@ -3,7 +3,7 @@
 use crate::experiment::figure::interval;
 use crate::experiment::levels::Sweep;
 use crate::page::Section;
-use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use crate::texts::text;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{OpenEstimate, UslFit};
@@ -35,38 +35,42 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     })
 }
 
+/// A parameter: name, value with its interval, format, and meaning.
+type Row = (&'static str, OpenEstimate, fn(f64) -> Quantity, Cell);
+
 fn table(fit: &UslFit) -> Table {
-    let columns = vec![
-        Column::text("parameter"),
-        Column::number("value", 200),
-        Column::number("95 % interval", 150),
-        Column::text("meaning"),
-    ];
-    let mut rows = vec![
-        row("λ", closed(&fit.lambda_per_s), Quantity::per_second, "rate of a lone client"),
-        row(
+    let soft = |meaning| Cell::new(meaning, Tone::Soft);
+    let mut rows: Vec<Row> = vec![
+        ("λ", closed(&fit.lambda_per_s), Quantity::per_second, soft("rate of a lone client")),
+        (
             "σ",
             closed(&fit.sigma_ratio),
             significant,
-            "contention: work that cannot be done in parallel",
+            soft("contention: work that cannot be done in parallel"),
         ),
-        row("κ", closed(&fit.kappa_ratio), significant, "coherency: cost of coordination"),
+        ("κ", closed(&fit.kappa_ratio), significant, soft("coherency: cost of coordination")),
     ];
     if let Some(peak) = &fit.peak {
-        let note = if peak.extrapolated {
-            "beyond the measured range: an extrapolation, not a measurement"
-        } else {
-            "clients at the highest point of the curve"
+        let [clients, rate] = match peak.extrapolated {
+            true => [
+                "beyond the measured range: an extrapolation, not a measurement",
+                "also extrapolated",
+            ]
+            .map(|meaning| Cell::new(meaning, Tone::Doubt)),
+            false => ["clients at the highest point of the curve", "rate there"].map(soft),
         };
-        let mut clients = row("peak, clients", peak.clients, Quantity::plain, note);
-        let mut rate = row("peak, rate", peak.rate_per_s, Quantity::per_second, "rate there");
-        if peak.extrapolated {
-            clients[3].tone = Tone::Doubt;
-            rate[3] = Cell::new("also extrapolated", Tone::Doubt);
-        }
-        rows.extend([clients, rate]);
+        rows.push(("peak, clients", peak.clients, Quantity::plain, clients));
+        rows.push(("peak, rate", peak.rate_per_s, Quantity::per_second, rate));
     }
-    Table::new("Scalability law", columns, rows)
+    Table::of(&rows)
+        .text("parameter", |(name, ..)| Cell::new(name, Tone::Strong))
+        .number("value", 200, |(_, estimate, quantity, _)| quantity(estimate.value))
+        .number("95 % interval", 150, |(_, estimate, quantity, _)| match estimate.high {
+            Some(high) => interval(quantity(estimate.low), quantity(high)),
+            None => format!("{} or more", quantity(estimate.low)),
+        })
+        .text("meaning", |(.., meaning)| meaning.clone())
+        .table("Scalability law")
 }
 
 /// A number with three significant digits, for parameters that may be tiny.
@@ -77,24 +81,6 @@ fn significant(value: f64) -> Quantity {
 /// An estimate with a two-sided interval.
 fn closed(estimate: &Estimate) -> OpenEstimate {
     OpenEstimate { value: estimate.value, low: estimate.low, high: Some(estimate.high) }
-}
-
-fn row(
-    name: &str,
-    estimate: OpenEstimate,
-    quantity: fn(f64) -> Quantity,
-    meaning: &str,
-) -> Vec<Cell> {
-    let range = match estimate.high {
-        Some(high) => interval(quantity(estimate.low), quantity(high)),
-        None => format!("{} and above", quantity(estimate.low)),
-    };
-    vec![
-        Cell::new(name, Tone::Strong),
-        quantity(estimate.value).into(),
-        range.into(),
-        Cell::new(meaning, Tone::Soft),
-    ]
 }
 
 fn notes(fit: &UslFit) -> Vec<String> {

@@ -96,6 +96,7 @@ pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio):
         shared_cpus: None,
         stolen_ratio: None,
         server: None,
+        server_address: None,
         steady: Some(true),
         demands: resources
             .iter()
@@ -170,6 +171,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         server_machines: BTreeMap::new(),
         points: lines.iter().enumerate().map(point).collect(),
         answer: None,
+        limits: Vec::new(),
         findings: Vec::new(),
         caveats: Vec::new(),
     }
@@ -413,6 +415,7 @@ fn comparison(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict)
         basis: Basis::BetweenRuns,
         pairs: 3,
         pair_deviation_ratio: 0.02,
+        degrees_of_freedom: Some(4.0),
         order_effect_ratio: None,
     }
 }

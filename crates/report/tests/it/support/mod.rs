@@ -9,8 +9,8 @@ use dyno_record::interval::{
     ErrorCount, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
 };
 use dyno_record::model::{
-    Caveat, CaveatKind, CpuSettings, Environment, KeyShares, PhaseKind, ResourceKind, ResourceUse,
-    RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
+    Caveat, CaveatKind, CpuSettings, Effect, Environment, KeyShares, Operation, PhaseKind,
+    ResourceKind, ResourceUse, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::reader::Run;
 use dyno_record::statement::Statement;
@@ -68,7 +68,12 @@ impl Window {
     pub(crate) fn failures(mut self, name: &'static str, kind: &str, count: u64) -> Self {
         self.entry(name).errors += count;
         self.0.counts.failed += count;
-        self.0.errors.push(ErrorCount { operation: name, kind: kind.into(), count, example: None });
+        self.0.errors.push(ErrorCount {
+            operation: name.into(),
+            kind: kind.into(),
+            count,
+            example: None,
+        });
         self
     }
 
@@ -87,7 +92,7 @@ impl Window {
             Some(index) => index,
             None => {
                 operations.push(OperationInterval {
-                    name,
+                    name: name.into(),
                     response: latency_histogram(),
                     service: latency_histogram(),
                     start_delay: latency_histogram(),
@@ -166,6 +171,11 @@ pub(crate) fn closed_document() -> RunDocument {
             "client": {"clients": 32, "threads": 1, "backend": "wire", "seed": 42},
             "schedule": {"kind": "closed"},
         }),
+        operations: vec![
+            Operation::new("read", Effect::Read),
+            Operation::new("update", Effect::Update),
+        ]
+        .into(),
         environment: environment(),
         server: server(),
         phases: Vec::new(),
@@ -179,6 +189,7 @@ pub(crate) fn closed_document() -> RunDocument {
         sources: Vec::new(),
         collections: Vec::new(),
         secondary_indexes: None,
+        checks: Vec::new(),
         dropped: Vec::new(),
         events: Vec::new(),
         caveats: Vec::new(),
