@@ -1,59 +1,50 @@
 //! Command-line arguments. The doc comments are the help text; `commands` executes the commands.
 
-mod experiments;
-mod fleet;
-mod groups;
+pub(crate) mod examples;
+pub(crate) mod experiments;
+pub(crate) mod fleet;
+pub(crate) mod groups;
+mod habits;
 mod names;
-mod run;
-mod servers;
-mod standing;
-mod tail;
-mod tools;
+mod order;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod servers;
+pub(crate) mod standing;
+pub(crate) mod tail;
+pub(crate) mod tools;
 pub(crate) mod trace;
-mod tune;
-mod values;
+pub(crate) mod values;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-pub(crate) use experiments::{
-    AbArguments, CompareArguments, ExperimentArguments, HistoryArguments, ObjectiveArguments,
-    ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
-};
-pub(crate) use fleet::{
-    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
-    RenderSystem,
-};
-pub(crate) use run::{
-    DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments, RunArguments,
-    StartArguments, SuiteArguments, TargetArguments, WorkerArguments, WsfDefaults, YcsbArguments,
-};
-pub(crate) use servers::{
-    ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,
-    ServerPlanArguments, ServerStartArguments, ServerStatusArguments,
-};
-pub(crate) use standing::{
-    GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments, SoakArguments,
-    StatusArguments, StopArguments,
-};
+use experiments::{CompareArguments, ExperimentCommand, HistoryArguments, ThisHost};
+use fleet::{AgentArguments, FleetArguments};
+use run::{LoadArguments, SuiteArguments, YcsbArguments};
+use runs::RunsArguments;
+use servers::ServerArguments;
+use standing::{SoakArguments, StatusArguments, StopArguments};
+use std::ffi::OsString;
 use std::path::PathBuf;
-pub(crate) use tail::TailArguments;
-pub(crate) use tools::{
-    CompletionArguments, DoctorArguments, ExportArguments, ExportForm, ManArguments,
-    ReportArguments, ResponderArguments, SelfcheckArguments,
+use tail::TailArguments;
+use tools::{
+    CompletionArguments, DoctorArguments, ExportArguments, ManArguments, ReportArguments,
+    ResponderArguments, SelfcheckArguments,
 };
-pub(crate) use trace::{IndexBuildArguments, TraceArguments};
-pub(crate) use tune::{AllowName, TuneArguments};
-pub(crate) use values::property;
+use trace::{IndexBuildArguments, TraceArguments};
 
-/// A dynamometer for MongoDB: loads a server, measures it, and reports the results with their uncertainty
+/// Measure MongoDB under load, and learn how far to trust the result
+///
+/// Start with `run`. Then `sweep` shows how the server responds to more load, `xmax` finds its highest rate, `slo` the
+/// highest rate that keeps a limit, and `ab` compares two settings.
 ///
 /// Exit status: 0 done; 1 done, but more operations failed than tolerated; 2 bad arguments or plan;
-/// 3 environment error (server, disk, permission); 4 internal error; 130 interrupted (results so far
-/// are saved).
+/// 3 environment error (server, disk, permission); 4 internal error; 5 a comparison cannot tell;
+/// 6 runs cannot be compared; 130 interrupted (results so far are saved).
 #[derive(Debug, Parser)]
 #[command(
     name = "dyno",
     version = env!("DYNO_VERSION"),
-    max_term_width = 100,
+    max_term_width = groups::WIDTH,
     disable_help_subcommand = true
 )]
 pub(crate) struct Arguments {
@@ -66,37 +57,49 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Parses the command line. Help and version requests are returned as errors, as in clap.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let mut matches = groups::with_groups(Self::command()).try_get_matches()?;
-        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Self::command()))
+        parse(&std::env::args_os().collect::<Vec<_>>())
     }
+}
+
+/// The commands with the help that people see.
+pub(crate) fn command() -> clap::Command {
+    examples::with_examples(without_examples())
+}
+
+/// The commands with the help that people see, for pages that show examples elsewhere.
+pub(crate) fn without_examples() -> clap::Command {
+    groups::with_groups(order::in_order(Arguments::command()))
+}
+
+/// Parses a command line; errors have a hint for words of other programs.
+fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let found = command.try_get_matches_from_mut(words);
+    let mut matches = found.map_err(|error| habits::with_hint(error, &command, words))?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "General")]
 pub(crate) struct CommonArguments {
     /// Print only errors and warnings on standard error
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Print details of connections and server startup on standard error
+    /// Also print details of connections and server startup
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Folder for state kept between runs: `selfcheck` results, `server start` deployments
     ///
-    /// Default: `$XDG_STATE_HOME/mongodyno`, or `~/.local/state/mongodyno`.
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        env = "DYNO_STATE_DIR",
-        hide_env_values = true,
-        hide_short_help = true
-    )]
+    /// Default: `DYNO_STATE_DIR`, else `$XDG_STATE_HOME/mongodyno`, or `~/.local/state/mongodyno`.
+    // Without `env`: the usage line shows each option with a value from the environment as if it were required.
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) state_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one or more workloads: load missing data, warm up, measure, report
+    /// Measure a workload: load missing data, warm up, measure, report
     ///
     /// Several workloads, or several values of a key (`--set KEY=V1,V2`), form a suite: each workload runs with each setting, and
     /// one table shows all results. Exit status: 0 done; 1 more operations failed than tolerated.
@@ -108,12 +111,14 @@ pub(crate) enum Command {
     /// `dyno ycsb --help` lists the options. They are YCSB's own, with a single dash.
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArguments),
-    /// Run a workload for hours, with bounded memory and disk use and a notice of every change
+    /// Run a workload for hours, and report every change
+    ///
+    /// Memory and disk use are bounded.
     ///
     /// Exit status: 0 done; 1 more operations failed than tolerated; 3 the server was unreachable for longer than
     /// `--give-up`, or the disk was nearly full (the record so far is kept).
     Soak(Box<SoakArguments>),
-    /// Show the runs in progress
+    /// List running benchmarks
     ///
     /// Exit status: 0 at least one run is in progress; 1 none.
     Status(StatusArguments),
@@ -121,50 +126,38 @@ pub(crate) enum Command {
     ///
     /// Exit status: 0 the run has ended; 3 no run is in progress, or the run did not end in time.
     Stop(StopArguments),
-    /// Measure at several loads or settings, and derive bounds and scalability
+    #[command(flatten)]
+    Experiment(ExperimentCommand<ThisHost>),
+    /// Compare existing runs, one or several of each side
     ///
-    /// Exit status: 0 done; 1 a run exceeded the plan's `client.tolerated_error_ratio`.
-    Sweep(Box<SweepArguments>),
-    /// Find the highest rate that the server sustains
-    ///
-    /// Exit status: 0 done; 1 a run exceeded the plan's `client.tolerated_error_ratio`.
-    Xmax(Box<XmaxArguments>),
-    /// Find the highest offered rate that meets an objective, such as `--p99 5ms`
-    Slo(Box<SloArguments>),
-    /// Compare two plans, or two settings of one plan, in interleaved pairs of runs
-    ///
-    /// Exit status: 0 done; 1 a run exceeded its plan's `client.tolerated_error_ratio`.
-    Ab(Box<AbArguments>),
-    /// Search for better settings, confirm the gain, and show which settings matter
-    ///
-    /// Changed server settings are restored after each run. Settings that make writes less durable are changed only with
-    /// `--allow durability`. Exit status: 0 done, even if there is nothing to gain.
-    Tune(Box<TuneArguments>),
-    /// Compare two existing runs
-    ///
-    /// Exit status: 0 done; 1 with `--fail-if-slower` if B is slower or the runs cannot be compared.
+    /// Exit status: 0 done, and no `--fail-if-worse` is exceeded; 1 one is certainly exceeded; 5 it is uncertain whether one is
+    /// exceeded; 6 the runs measured different things and cannot be compared.
     Compare(CompareArguments),
     /// Detect changes in a series of runs of the same plan
     ///
     /// Exit status: 0 no regression; 1 the current level is worse than the best earlier level by more than `--margin`.
     History(HistoryArguments),
-    /// Continue an interrupted experiment
-    Resume(ResumeArguments),
-    /// Trace the file reads and writes of processes with eBPF: offset, size and latency of each call
+    /// Trace the file reads and writes of processes with eBPF
+    ///
+    /// The trace has offset, size and latency of each call.
     ///
     /// Exit status: 0 done; 1 the traced program ended with a status other than 0; 2 bad arguments; 3 this machine does not
     /// allow tracing (the message says why); 130 interrupted (the trace so far is kept).
     Trace(Box<TraceArguments>),
-    /// Trace an index build on existing documents, before and after a remedy for their order on disk
+    /// Trace an index build, before and after reordering the documents
     ///
     /// Exit status: 0 done; 1 a remedy changed the documents; 2 bad arguments or plan; 3 environment error; 130 interrupted
     /// (results so far are kept).
     IndexBuild(Box<IndexBuildArguments>),
-    /// Send messages through a capped collection with each driver in turn, and explain their latency
+    /// Send messages through a capped collection with each driver
     ///
     /// Exit status: 0 done; 1 messages were lost or duplicated, or a driver failed; 2 bad arguments or plan; 3 environment
     /// error; 130 interrupted (results so far are kept).
     Tail(Box<TailArguments>),
+    /// List recorded runs and experiments, the newest first; delete those that are no longer needed
+    ///
+    /// Exit status: 0 done; 1 the question of `--prune` was not answered with `y`; 2 bad arguments; 3 a record cannot be deleted.
+    Runs(RunsArguments),
     /// Render a recorded run, experiment or trace again
     Report(ReportArguments),
     /// Export a recorded run to a format that other programs read
@@ -173,7 +166,7 @@ pub(crate) enum Command {
     Server(ServerArguments),
     /// Measure the load generator itself and store the result
     Selfcheck(SelfcheckArguments),
-    /// Check this machine and a server before a run, and recommend changes
+    /// Check this machine and a server, and recommend changes
     ///
     /// Exit status: 0 no check fails; 1 a check fails, or a change could not be reverted; 2 bad
     /// arguments; 3 the server cannot be reached, or a change cannot be made.
@@ -188,10 +181,11 @@ pub(crate) enum Command {
     Agent(Box<AgentArguments>),
     /// Print shell completions
     Completions(CompletionArguments),
-    /// Print the manual page, or write one page per command to a folder
+    /// Print the manual page, or write one page per command
     Man(ManArguments),
-    /// Act as a server with known behaviour until standard input ends, to verify measurements
+    /// Fake server with a known latency, to check dyno's numbers
     ///
+    /// It runs until standard input ends.
     /// It speaks enough of the protocol for drivers and the plans of `dyno run`, stores nothing, and prints its address.
     /// See `docs/measuring.md` for a walkthrough.
     Responder(ResponderArguments),
@@ -200,6 +194,7 @@ pub(crate) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::run::RunArguments;
     use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
     use dyno_plan::units::{Rate, Span};
     use dyno_report::Format;
@@ -220,16 +215,22 @@ mod tests {
     #[test]
     fn omitted_options_change_nothing() {
         let run = run(&[]).expect("a workload is enough");
-        assert_eq!(run.target.workload.as_deref(), Some("a"));
-        assert!(run.target.wsf.is_none() && run.rps.is_none());
-        assert_eq!((run.operations, run.duration, run.warmup, run.rate), (None, None, None, None));
+        assert_eq!(run.base.target.workload.as_deref(), Some("a"));
+        assert!(run.base.target.wsf.is_none() && run.receive_packet_steering.is_none());
+        assert_eq!(
+            (run.operations, run.duration, run.base.warmup, run.rate),
+            (None, None, None, None)
+        );
         assert_eq!(
             (run.client.clients, run.client.worker.threads, run.client.worker.seed),
             (None, None, None)
         );
-        assert_eq!((run.data.records, run.data.batch, run.data.fresh), (None, None, false));
-        assert_eq!(run.output.format, Format::Human);
-        assert!(!run.no_load && !run.output.dry_run && run.output.out.is_none());
+        assert_eq!(
+            (run.base.data.records, run.base.data.batch, run.base.data.fresh),
+            (None, None, false)
+        );
+        assert_eq!(run.base.output.format, Format::Human);
+        assert!(!run.base.no_load && !run.base.output.dry_run && run.base.output.out.is_none());
     }
 
     #[test]
@@ -280,12 +281,15 @@ mod tests {
             "--lenient",
         ])
         .expect("all options are valid");
-        assert_eq!(run.target.start.server, Some(ServerKind::Mongod));
-        assert_eq!(run.target.start.mongod.as_deref(), Some("/m"));
-        assert_eq!(run.target.start.data_dir.as_deref(), Some("/d"));
-        assert_eq!((run.data.records, run.operations, run.data.batch), (Some(7), Some(8), Some(6)));
+        assert_eq!(run.base.target.server.start.server, Some(ServerKind::Mongod));
+        assert_eq!(run.base.target.server.start.mongod.as_deref(), Some("/m"));
+        assert_eq!(run.base.target.server.start.data_dir.as_deref(), Some("/d"));
         assert_eq!(
-            (run.duration, run.warmup),
+            (run.base.data.records, run.operations, run.base.data.batch),
+            (Some(7), Some(8), Some(6))
+        );
+        assert_eq!(
+            (run.duration, run.base.warmup),
             (Some(Span::from_secs(9)), Some(Span::from_secs(1)))
         );
         assert_eq!(
@@ -297,12 +301,12 @@ mod tests {
         assert_eq!(run.client.worker.backend, Some(Backend::Driver));
         let properties =
             [("fieldcount", "3"), ("x", "a=b")].map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(run.target.properties, properties);
+        assert_eq!(run.base.target.properties, properties);
         assert_eq!(run.client.worker.timeout, Some(Span(std::time::Duration::from_millis(250))));
         assert_eq!(run.tolerate_errors, Some(0.01));
-        assert_eq!(run.output.out, Some("/o".into()));
-        assert_eq!(run.output.format, Format::Json);
-        assert!(run.output.dry_run && run.no_load && run.target.lenient);
+        assert_eq!(run.base.output.out, Some("/o".into()));
+        assert_eq!(run.base.output.format, Format::Json);
+        assert!(run.base.output.dry_run && run.base.no_load && run.base.target.lenient);
     }
 
     #[test]
@@ -321,7 +325,7 @@ mod tests {
             &["--uri", "mongodb://h", "--mongod", "/m"],
             &["--uri", "mongodb://h", "--data-dir", "/d"],
             &["--quiet", "--verbose"],
-            &["--rps", ""],
+            &["--receive-packet-steering", ""],
             &["--unknown"],
         ] {
             assert!(run(arguments).is_err(), "{arguments:?}");

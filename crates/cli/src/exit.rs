@@ -16,6 +16,10 @@ pub(crate) enum Exit {
     Environment = 3,
     /// A bug in this program.
     Internal = 4,
+    /// Done, but the measurements do not show whether a limit is kept.
+    Undecided = 5,
+    /// The runs measured different things; they were not compared.
+    NotComparable = 6,
     /// Interrupted by a signal. The record so far is saved and marked partial.
     Interrupted = 130,
 }
@@ -28,8 +32,15 @@ impl Exit {
 
     /// Exit code of another `dyno` process; `Internal` if the code is unknown.
     pub(crate) fn from_code(code: Option<i32>) -> Self {
-        let all =
-            [Exit::Done, Exit::CheckFailed, Exit::BadInput, Exit::Environment, Exit::Interrupted];
+        let all = [
+            Exit::Done,
+            Exit::CheckFailed,
+            Exit::BadInput,
+            Exit::Environment,
+            Exit::Undecided,
+            Exit::NotComparable,
+            Exit::Interrupted,
+        ];
         all.into_iter().find(|exit| Some(*exit as i32) == code).unwrap_or(Exit::Internal)
     }
 }
@@ -64,8 +75,10 @@ mod tests {
             Exit::BadInput,
             Exit::Environment,
             Exit::Internal,
+            Exit::Undecided,
+            Exit::NotComparable,
             Exit::Interrupted,
         ];
-        assert_eq!(codes.map(|exit| exit as u8), [0, 1, 2, 3, 4, 130]);
+        assert_eq!(codes.map(|exit| exit as u8), [0, 1, 2, 3, 4, 5, 6, 130]);
     }
 }

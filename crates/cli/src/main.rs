@@ -10,6 +10,7 @@ mod invocation;
 mod messages;
 mod metrics;
 mod progress;
+mod records;
 mod reports;
 mod supervisor;
 mod surroundings;
@@ -21,6 +22,12 @@ use std::process::ExitCode;
 use surroundings::Surroundings;
 
 fn main() -> ExitCode {
+    // `dyno tail` starts this program as its driver `wire`.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|first| first == dyno_tail::driver::BUILT_IN) {
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        dyno_driver_wire::main(&words);
+    }
     let arguments = match args::Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return commands::parse_end(&error),

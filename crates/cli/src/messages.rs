@@ -1,6 +1,7 @@
 //! Output of the program: data on standard output, everything else on standard error in the form
 //! `error:`, `caused by:`, `hint:`. Credentials are removed from every text.
 
+use clap::ValueEnum;
 use dyno_engine::observer::{Level, Notice};
 use dyno_engine::{Error, Kind, Observer};
 use dyno_plan::uri::redact;
@@ -48,8 +49,14 @@ impl Messages {
     fn failure_text(self, failure: &Error) -> String {
         let shown = clean(&failure.cause.to_string());
         let mut text = format!("{} {shown}", self.label("error:", RED));
+        let mut said = shown;
         for cause in failure.cause.chain().skip(1) {
-            let _ = write!(text, "\n  caused by: {}", clean(&cause.to_string()));
+            let cause = clean(&cause.to_string());
+            // Some libraries repeat the cause in the text of its effect.
+            if !said.contains(&cause) {
+                let _ = write!(text, "\n  caused by: {cause}");
+                said = cause;
+            }
         }
         if !failure.log_tail.is_empty() {
             text.push_str("\n  the server's last output:");
@@ -127,8 +134,31 @@ pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     }
 }
 
+/// Format of a result without a report page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DataFormat {
+    /// Text for people
+    Human,
+    /// One JSON document
+    Json,
+}
+
+impl DataFormat {
+    /// Prints data in this format.
+    pub(crate) fn print<T: Serialize + ?Sized>(
+        self,
+        data: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Error> {
+        print_data(&match self {
+            DataFormat::Human => text(data),
+            DataFormat::Json => pretty_json(data),
+        })
+    }
+}
+
 /// Formats data as indented JSON with a final newline.
-pub(crate) fn pretty_json(data: &impl Serialize) -> String {
+pub(crate) fn pretty_json<T: Serialize + ?Sized>(data: &T) -> String {
     serde_json::to_string_pretty(data).expect("it is plain data") + "\n"
 }
 
@@ -149,6 +179,17 @@ mod tests {
         assert_eq!(
             PLAIN_MESSAGES.failure_text(&failure()),
             "error: cannot start `mongod`\n  caused by: found `WiredTiger.lock`\n\nhint: pass another `--data-dir`"
+        );
+    }
+
+    #[test]
+    fn cause_inside_its_effect_is_shown_once() {
+        let failure = Error::new(Kind::Environment, "no record")
+            .context("DNS error: no record")
+            .context("cannot look up `h`");
+        assert_eq!(
+            PLAIN_MESSAGES.failure_text(&failure),
+            "error: cannot look up `h`\n  caused by: DNS error: no record"
         );
     }
 

@@ -275,7 +275,7 @@ mod tests {
         IntervalRecord {
             duration_ns: 2_000_000_000,
             operations: vec![OperationInterval {
-                name: "read",
+                name: "read".into(),
                 service: response.clone(),
                 start_delay: latency_histogram(),
                 response,

@@ -1,32 +1,38 @@
 //! Reports: the files next to a record, and the text on standard output.
 
-use crate::args::ExtentArguments;
+use crate::args::run::ExtentArguments;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
-use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_engine::files::write_file;
 use dyno_engine::{Error, Kind, Observer};
+use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Verb};
+use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
-use dyno_record::model::CaveatKind;
+use dyno_record::io_trace::document::TraceDocument;
+use dyno_record::model::{CaveatKind, RunDocument};
 use dyno_record::reader::Run;
+use dyno_record::tail::TailDocument;
 use dyno_report::index_build::IndexBuildView;
 use dyno_report::io_trace::TraceView;
-use dyno_report::tail::{CellMessages, TailView};
+use dyno_report::page::Page;
+use dyno_report::tail::TailView;
 use dyno_report::{
-    Extent, Format, PageFormat, RenderOptions, ReportError, experiment, render, render_traced,
-    texts,
+    Extent, Format, PageFormat, RenderOptions, ReportError, experiment, index_build, render_traced,
+    tail, texts,
 };
 use dyno_results::{AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace};
+use serde::Serialize;
 use std::path::Path;
 
 /// Name of the HTML page in the folder of a record.
 pub(crate) const HTML: &str = "report.html";
 /// Name of the Markdown report in the folder of a record.
 const MARKDOWN: &str = "report.md";
-/// Operation of the load phase with several documents per command.
-const BATCH: &str = "insert_batch";
+
+/// Folders in which runs and experiments are kept, unless `--out` names another.
+pub(crate) const HOMES: [&str; 2] = ["runs", "experiments"];
 
 /// Writes the reports of runs and experiments once their records are complete.
 pub(crate) struct ReportFiles {
@@ -37,13 +43,7 @@ pub(crate) struct ReportFiles {
 impl Observer for ReportFiles {
     fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
         let directory = &run.run.directory;
-        let view = run.trace.as_ref().map(trace_view);
-        for (name, format) in [(HTML, Format::Html), (MARKDOWN, Format::Markdown)] {
-            let analysis = run.analysis.as_ref();
-            let options = RenderOptions::default();
-            let text = render_traced(&run.run, analysis, view.as_ref(), format, &options);
-            write_file(&directory.join(name), &text.map_err(unrenderable)?)?;
-        }
+        write_both(directory, |format, options| run_text(run, format.into(), options))?;
         if let Some(trace) = &run.trace {
             let folder = directory.join(io_trace::FOLDER);
             let written = write_both(&folder, |format, options| trace_text(trace, format, options));
@@ -90,15 +90,14 @@ fn write_both(
 pub(crate) fn present(
     folder: &Path,
     (format, extent): (PageFormat, &ExtentArguments),
+    report: &Report,
     invocation: Invocation<'_>,
-    render: impl Fn(PageFormat, &RenderOptions) -> Result<String, ReportError>,
 ) -> Result<(), Error> {
-    write_both(folder, &render)?;
+    report.write(folder)?;
     let options = terminal_options(invocation.surroundings, extent_of(folder, extent));
-    print_data(&render(format, &options).map_err(refused)?)?;
+    print_data(&report.render(format, &options).map_err(refused)?)?;
     if format != PageFormat::Human || extent.full {
-        let note = format!("the experiment is in `{}`", folder.display());
-        invocation.messages.note(&note);
+        invocation.messages.note(&format!("results: {}", folder.display()));
     }
     Ok(())
 }
@@ -113,22 +112,14 @@ pub(crate) fn open_for_programs(folder: &Path, messages: Messages) -> Result<Run
     Ok(run)
 }
 
-/// Renders a run for standard output or a file.
+/// Renders a run. YCSB's output and the key figures do not include its analysis and its trace.
 pub(crate) fn run_text(
     results: &AnalysedRun,
     format: Format,
     options: &RenderOptions,
-) -> Result<String, Error> {
-    let analysis: Option<&RunAnalysis> = results.analysis.as_ref();
-    // The key figures do not include a trace.
-    let trace = results.trace.as_ref().filter(|_| format != Format::Kpi);
-    match format {
-        Format::Ycsb => ycsb_text(&results.run, options).map_err(refused),
-        format => {
-            let view = trace.map(trace_view);
-            render_traced(&results.run, analysis, view.as_ref(), format, options).map_err(refused)
-        }
-    }
+) -> Result<String, ReportError> {
+    let trace = results.trace.as_ref().map(trace_view);
+    render_traced(&results.run, results.analysis.as_ref(), trace.as_ref(), format, options)
 }
 
 /// Refuses a format that exists only for suites.
@@ -148,7 +139,10 @@ pub(crate) fn check_experiment_format(verb: Verb, format: Format) -> Result<(), 
             let hint = "pass one of its runs, below `runs`, to `dyno report`";
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
-        Format::Csv if verb != Verb::Suite => Err(refused(ReportError::NoTable)),
+        Format::Csv if verb != Verb::Suite => {
+            let hint = "write the figures of the runs with `dyno export EXPERIMENT --to csv`";
+            Err(refused(ReportError::NoTable).with_hint(hint))
+        }
         _ => Ok(()),
     }
 }
@@ -167,30 +161,8 @@ pub(crate) fn experiment_text(
     text.map_err(refused)
 }
 
-/// Renders a run in YCSB's format.
-pub(crate) fn ycsb_text(run: &Run, options: &RenderOptions) -> Result<String, ReportError> {
-    render(&with_inserts(run.clone()), None, Format::Ycsb, options)
-}
-
-/// Converts batches to YCSB's inserts: one insert per document, each with the latency of its batch.
-fn with_inserts(mut run: Run) -> Run {
-    let rename = |name: &mut String| {
-        if name == BATCH {
-            *name = "insert".into();
-        }
-    };
-    for phase in &mut run.document.phases {
-        if let Some(record) = phase.operations.remove(BATCH) {
-            phase.operations.insert("insert".into(), record);
-        }
-    }
-    run.series.iter_mut().for_each(|point| rename(&mut point.operation));
-    run.distributions.iter_mut().for_each(|entry| rename(&mut entry.operation));
-    run
-}
-
 /// Converts a trace for the reports.
-pub(crate) fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
+fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
     TraceView {
         document: &trace.document,
         patterns: &trace.patterns,
@@ -200,26 +172,12 @@ pub(crate) fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
 }
 
 /// Renders a trace.
-pub(crate) fn trace_text(
+fn trace_text(
     trace: &AnalysedTrace,
     format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
     dyno_report::io_trace::render(&trace_view(trace), format, options)
-}
-
-/// Writes the reports of a trace into its folder.
-pub(crate) fn write_trace(trace: &AnalysedTrace, folder: &Path) -> Result<(), Error> {
-    write_both(folder, |format, options| trace_text(trace, format, options))
-}
-
-/// Renders an index build.
-pub(crate) fn index_build_text(
-    build: &AnalysedIndexBuild,
-    format: PageFormat,
-    options: &RenderOptions,
-) -> Result<String, ReportError> {
-    dyno_report::index_build::render(&index_build_view(build), format, options)
 }
 
 /// Converts an index build for the reports.
@@ -231,31 +189,105 @@ pub(crate) fn index_build_view(build: &AnalysedIndexBuild) -> IndexBuildView<'_>
     }
 }
 
-/// Renders messages of `dyno tail`.
-pub(crate) fn messages_text(
-    messages: &AnalysedMessages,
-    format: PageFormat,
-    options: &RenderOptions,
-) -> Result<String, ReportError> {
-    let cells = cells(messages);
-    dyno_report::tail::render(&tail_view(messages, &cells), format, options)
+fn tail_view(messages: &AnalysedMessages) -> TailView<'_> {
+    TailView { document: &messages.document, messages: &messages.cells }
 }
 
-/// Converts the messages of all cells for the reports.
-pub(crate) fn cells(messages: &AnalysedMessages) -> Vec<CellMessages> {
-    let cells = messages.cells.iter().map(|cell| CellMessages {
-        cell: cell.cell.clone(),
-        latencies_ns: cell.latencies_ns.clone(),
-    });
-    cells.collect()
+/// The kind of the record in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordKind {
+    Run,
+    Experiment,
+    IndexBuild,
+    Tail,
+    Trace,
 }
 
-/// Converts messages and their cells for the reports.
-pub(crate) fn tail_view<'a>(
-    messages: &'a AnalysedMessages,
-    cells: &'a [CellMessages],
-) -> TailView<'a> {
-    TailView { document: &messages.document, messages: cells }
+impl RecordKind {
+    /// All kinds; of several documents in a folder, the first one counts.
+    pub(crate) const ALL: [RecordKind; 5] = [
+        RecordKind::Experiment,
+        RecordKind::IndexBuild,
+        RecordKind::Tail,
+        RecordKind::Trace,
+        RecordKind::Run,
+    ];
+
+    /// A folder without a known document counts as a run, whose reader explains what is missing.
+    pub(crate) fn of(folder: &Path) -> Self {
+        let is_in = |kind: &RecordKind| folder.join(kind.document()).symlink_metadata().is_ok();
+        Self::ALL.into_iter().find(is_in).unwrap_or(RecordKind::Run)
+    }
+
+    /// Name of the document.
+    pub(crate) fn document(self) -> &'static str {
+        match self {
+            RecordKind::Run => RunDocument::FILE,
+            RecordKind::Experiment => Experiment::FILE,
+            RecordKind::IndexBuild => IndexBuildDocument::FILE,
+            RecordKind::Tail => TailDocument::FILE,
+            RecordKind::Trace => TraceDocument::FILE,
+        }
+    }
+
+    /// With its article.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RecordKind::Run => "a run",
+            RecordKind::Experiment => "an experiment",
+            RecordKind::IndexBuild => "an index build",
+            RecordKind::Tail => "messages of `dyno tail`",
+            RecordKind::Trace => "a trace of file I/O",
+        }
+    }
+}
+
+/// An analysed record, whatever its kind.
+pub(crate) enum Report {
+    Run(Box<AnalysedRun>),
+    Experiment(Box<Experiment>),
+    IndexBuild(AnalysedIndexBuild),
+    Tail(AnalysedMessages),
+    Trace(AnalysedTrace),
+}
+
+impl Report {
+    /// Renders the page or the document of the record.
+    pub(crate) fn render(
+        &self,
+        format: PageFormat,
+        options: &RenderOptions,
+    ) -> Result<String, ReportError> {
+        match self {
+            Report::Run(run) => run_text(run, format.into(), options),
+            Report::Experiment(document) => experiment::render(document, format, options),
+            Report::IndexBuild(build) => {
+                index_build::render(&index_build_view(build), format, options)
+            }
+            Report::Tail(messages) => tail::render(&tail_view(messages), format, options),
+            Report::Trace(trace) => trace_text(trace, format, options),
+        }
+    }
+
+    /// Writes the reports of the record into its folder.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
+        write_both(folder, |format, options| self.render(format, options))
+    }
+
+    /// The page of the record.
+    pub(crate) fn page(&self) -> Page {
+        match self {
+            Report::Run(run) => {
+                let trace = run.trace.as_ref().map(trace_view);
+                dyno_report::run::page(&run.run, run.analysis.as_ref(), trace.as_ref())
+            }
+            Report::Experiment(document) => experiment::page(document),
+            Report::IndexBuild(build) => index_build::page(&index_build_view(build)),
+            Report::Tail(messages) => tail::page(&tail_view(messages)),
+            Report::Trace(trace) => dyno_report::io_trace::page(&trace_view(trace)),
+        }
+    }
 }
 
 /// Length of the report of a folder, with a pointer to the whole report.
@@ -268,6 +300,9 @@ pub(crate) fn extent_of(folder: &Path, extent: &ExtentArguments) -> Extent {
     if page.is_file() {
         rest += &format!(", or {}", page.display());
     }
+    if !HOMES.iter().any(|home| folder.starts_with(home)) {
+        rest += &format!("; `dyno runs {}` lists it", folder.display());
+    }
     Extent::Brief { rest }
 }
 
@@ -278,5 +313,20 @@ pub(crate) fn terminal_options(surroundings: &Surroundings, extent: Extent) -> R
         width: surroundings.columns.unwrap_or(RenderOptions::default().width),
         colours: surroundings.columns.is_some() && !surroundings.no_color,
         ..RenderOptions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_line_says_how_to_list_a_folder_elsewhere() {
+        let says = |folder: &str| {
+            let extent = extent_of(Path::new(folder), &ExtentArguments::default());
+            matches!(extent, Extent::Brief { rest } if rest.contains("`dyno runs "))
+        };
+        assert!(says("first") && says("/data/results/first"));
+        assert!(!says("runs/first") && !says("experiments/first"));
     }
 }

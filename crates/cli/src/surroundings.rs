@@ -1,7 +1,6 @@
 //! Environment variables, the program's path, cores and terminal width. They are read here once and
 //! passed on as plain values.
 
-use crate::metrics::Secret;
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_fleet::options::Hidden;
 use dyno_plan::wsf::VARIABLES;
@@ -24,12 +23,14 @@ pub(crate) fn forget_secrets() {
 pub(crate) struct Surroundings {
     /// Whether `NO_COLOR` is set and not empty.
     pub(crate) no_color: bool,
+    /// Whether `DYNO_NO_INSTALL` forbids to install a server that is missing.
+    pub(crate) no_install: bool,
     /// Environment for the engine. `--state-dir` overrides the state folder.
     pub(crate) environment: Environment,
     /// Parameters of the Workload Services Framework, used only with `--wsf`.
     pub(crate) wsf: BTreeMap<String, String>,
     /// Token for readers of metrics, unless an option gives one.
-    pub(crate) metrics_token: Option<Secret>,
+    pub(crate) metrics_token: Option<Hidden>,
     /// Token for Grafana, unless the plan names a file with one.
     pub(crate) grafana_token: Option<Hidden>,
     /// Redis address of a fleet, and a file that holds it.
@@ -43,6 +44,7 @@ impl Surroundings {
     /// Reads the environment.
     pub(crate) fn read() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let secret = |name: &str| set(name).map(|value| Hidden::new(value.to_string_lossy()));
         let folder = |name: &str| {
             let path = set(name).map(PathBuf::from);
             path.filter(|path| path.is_absolute())
@@ -56,9 +58,11 @@ impl Surroundings {
         let environment = Environment {
             path: std::env::var_os("PATH"),
             executable: std::env::current_exe().ok(),
-            state_dir: state_home
-                .or_else(|| home.map(|home| home.join(".local/state")))
-                .map(|folder| folder.join("mongodyno")),
+            state_dir: set("DYNO_STATE_DIR").map(PathBuf::from).or_else(|| {
+                state_home
+                    .or_else(|| home.map(|home| home.join(".local/state")))
+                    .map(|folder| folder.join("mongodyno"))
+            }),
             data_dir: data_dir.or(data_home),
             mongod: set("DYNO_MONGOD").map(|text| text.to_string_lossy().into_owned()),
             embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
@@ -71,6 +75,7 @@ impl Surroundings {
         };
         Surroundings {
             no_color: set("NO_COLOR").is_some(),
+            no_install: set("DYNO_NO_INSTALL").is_some(),
             environment,
             wsf: VARIABLES
                 .iter()
@@ -79,24 +84,12 @@ impl Surroundings {
                     Some((variable.name.to_owned(), value.to_string_lossy().into_owned()))
                 })
                 .collect(),
-            metrics_token: set("DYNO_METRICS_TOKEN")
-                .and_then(|token| token.to_string_lossy().parse().ok()),
-            grafana_token: set("DYNO_GRAFANA_TOKEN")
-                .map(|token| Hidden::new(token.to_string_lossy())),
-            redis: set("DYNO_REDIS").map(|address| Hidden::new(address.to_string_lossy())),
+            metrics_token: secret("DYNO_METRICS_TOKEN"),
+            grafana_token: secret("DYNO_GRAFANA_TOKEN"),
+            redis: secret("DYNO_REDIS"),
             redis_file: set("DYNO_REDIS_FILE").map(PathBuf::from),
-            columns: terminal_columns(),
+            columns: terminal_size::terminal_size_of(std::io::stdout())
+                .map(|(width, _)| usize::from(width.0)),
         }
     }
-}
-
-fn terminal_columns() -> Option<usize> {
-    use std::io::IsTerminal;
-    if !std::io::stdout().is_terminal() {
-        return None;
-    }
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the request fills the struct that the pointer names, which lives through the call.
-    let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

@@ -1,10 +1,13 @@
 //! Converts command-line arguments to requests, and resolves them to tasks on this machine.
 
-use crate::args::{
-    DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments, LoadArguments,
-    ObserveArguments, PriceArguments, RunArguments, SoakArguments, StartArguments, TailArguments,
+use crate::args::experiments::ExperimentArguments;
+use crate::args::run::{
+    BaseArguments, ChosenServer, DataArguments, LoadArguments, RunArguments, StartArguments,
     TargetArguments, WorkerArguments, WsfDefaults,
 };
+use crate::args::standing::{ObserveArguments, ShownArguments, SoakArguments};
+use crate::args::tail::TailArguments;
+use crate::args::trace::IndexBuildArguments;
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
 use dyno_engine::environment::ServerHome;
@@ -41,7 +44,7 @@ pub(crate) fn of_load(
     let (target, client) = (&arguments.target, &arguments.client);
     let mut request = on_target(target, &client.worker, &arguments.data, surroundings);
     request.work = Work::Load;
-    put_first(&mut request, price(&arguments.price));
+    put_first(&mut request, shown(&arguments.shown));
     put_first(&mut request, keys_of("client.clients", client.clients));
     Ok(resolve(&request, &surroundings.environment)?)
 }
@@ -59,15 +62,10 @@ pub(crate) fn of_experiment(
     (schedule, rate_per_s): Offered,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut target = arguments.target.clone();
-    target.start.settings = settings.to_vec();
-    let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
-    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
+    let mut base = arguments.base.clone();
+    base.target.server.start.settings = settings.to_vec();
+    let mut request = on_base(&base, &arguments.worker, surroundings);
     request.work = Work::Experiment;
-    let warmup = arguments.warmup.map(|warmup| warmup.to_string());
-    put_first(&mut request, keys_of("phases.warmup", warmup));
-    request.observe = observing(&arguments.observe);
-    request.no_load = arguments.no_load;
     request.overrides =
         Overrides { duration: arguments.duration, schedule, rate_per_s, ..request.overrides };
     Ok(resolve(&request, &surroundings.environment)?)
@@ -78,13 +76,12 @@ pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut start = arguments.start.clone();
-    let topologies = take_topologies(&mut start);
-    let mut request = starting(&start);
-    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
+    let mut server = arguments.server.clone();
+    let topologies = take_topologies(&mut server.start);
+    let mut request = on_server(&server);
+    put_first(&mut request, shown(&arguments.shown));
     request.work = Work::IndexBuild { collection: arguments.collection.clone() };
     request.source = Some(arguments.layout.clone());
-    request.uri.clone_from(&arguments.uri);
     request.overrides.records = arguments.records;
     let remedy = arguments.remedy.map(|remedy| remedy.as_str());
     let storage = arguments.storage.as_ref().map(Storage::to_string);
@@ -121,11 +118,10 @@ pub(crate) fn of_tail(
     arguments: &TailArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut request = starting(&arguments.start);
+    let mut request = on_server(&arguments.server);
     request.work = Work::Tail;
     request.source = Some(arguments.plan.clone());
-    request.uri.clone_from(&arguments.uri);
-    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
+    put_first(&mut request, shown(&arguments.shown));
     put_first(&mut request, keys_of("client.seed", arguments.sending.seed));
     put_first(&mut request, table_of("tail", &arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
@@ -155,15 +151,12 @@ pub(crate) fn of_server(
 }
 
 fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
-    let mut request =
-        on_target(&arguments.target, &arguments.client.worker, &arguments.data, surroundings);
+    let mut request = on_base(&arguments.base, &arguments.client.worker, surroundings);
     let settings = [
         keys_of("client.clients", arguments.client.clients),
-        keys_of("phases.warmup", arguments.warmup.map(|warmup| warmup.to_string())),
         keys_of("client.tolerated_error_ratio", arguments.tolerate_errors),
-        keys_of("server.receive_packet_steering", arguments.rps.as_deref()),
+        keys_of("server.receive_packet_steering", arguments.receive_packet_steering.as_deref()),
     ];
-    put_first(&mut request, shown(&arguments.grafana, &arguments.price));
     put_first(&mut request, settings.into_iter().flatten());
     Request {
         overrides: Overrides {
@@ -174,34 +167,37 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
             ..request.overrides
         },
         trace: arguments.trace.clone(),
-        observe: observing(&arguments.observe),
-        no_load: arguments.no_load,
         ..request
     }
 }
 
-fn observing(arguments: &ObserveArguments) -> Observing {
-    Observing {
-        interval: arguments.observe_interval,
-        off: arguments.no_observe,
-        exporters: arguments.exporters.clone(),
-    }
+/// Request with the options that runs and experiments share.
+fn on_base(base: &BaseArguments, worker: &WorkerArguments, surroundings: &Surroundings) -> Request {
+    let mut request = on_target(&base.target, worker, &base.data, surroundings);
+    let warmup = base.warmup.map(|warmup| warmup.to_string());
+    put_first(&mut request, keys_of("phases.warmup", warmup));
+    put_first(&mut request, shown(&base.shown));
+    let ObserveArguments { observe_interval: interval, no_observe: off, ref exporters } =
+        base.observe;
+    request.observe = Observing { interval, off, exporters: exporters.clone() };
+    request.no_load = base.no_load;
+    request
 }
 
-/// The options `--grafana` and `--price` as plan settings. Other keys of the table need the address of Grafana.
-fn shown(grafana: &GrafanaArguments, price: &PriceArguments) -> impl Iterator<Item = Setting> {
-    let url = grafana.grafana.as_deref();
+/// The options `--grafana`, `--price` and `--tag` as plan settings. Other keys of the table need the address of Grafana.
+fn shown(arguments: &ShownArguments) -> impl Iterator<Item = Setting> {
+    let url = arguments.grafana.as_deref();
     let url = url.map(|url| Setting::from_text("observe.grafana.url", url));
-    url.into_iter().chain(self::price(price))
-}
-
-fn price(arguments: &PriceArguments) -> Option<Setting> {
-    let price = arguments.price.as_ref()?;
-    let mut table = json!({ "per_h": price.per_h });
-    if let Some(currency) = &price.currency {
-        table["currency"] = json!(currency);
-    }
-    Some(Setting::new("price", table))
+    let price = arguments.price.as_ref().map(|price| {
+        let mut table = json!({ "per_h": price.per_h });
+        if let Some(currency) = &price.currency {
+            table["currency"] = json!(currency);
+        }
+        Setting::new("price", table)
+    });
+    let tags = &arguments.tags;
+    let tags = (!tags.is_empty()).then(|| Setting::new("tags", json!(tags)));
+    url.into_iter().chain(price).chain(tags)
 }
 
 /// Request with the options that all loads share.
@@ -211,12 +207,11 @@ fn on_target(
     data: &DataArguments,
     surroundings: &Surroundings,
 ) -> Request {
-    let mut request = starting(&target.start);
+    let mut request = on_server(&target.server);
     put_first(&mut request, table_of("client", worker));
     put_first(&mut request, keys_of("client.batch", data.batch));
     Request {
         source: target.workload.clone(),
-        uri: target.uri.clone(),
         overrides: Overrides {
             records: data.records,
             threads: worker.threads,
@@ -245,19 +240,16 @@ fn put_first(request: &mut Request, options: impl IntoIterator<Item = Setting>) 
     request.settings.splice(0..0, options);
 }
 
+fn on_server(server: &ChosenServer) -> Request {
+    Request { uri: server.uri.clone(), ..starting(&server.start) }
+}
+
 /// Request with the options of started servers, before the keys of `--set`.
 fn starting(start: &StartArguments) -> Request {
-    let cache = start.cache.map(|cache| cache.to_string());
-    let options = [
-        keys_of("server.topology", start.topology.as_deref()),
-        keys_of("server.mongos", start.mongos.as_deref()),
-        keys_of("server.cache", cache),
-        keys_of("server.encryption", start.tls.then_some("server")),
-        keys_of("server.auth", start.auth.then_some(true)),
-        keys_of("server.placement", start.placement.as_deref()),
-    ];
+    let mut settings = table_of("server", start);
+    settings.extend(keys_of("server.encryption", start.tls.then_some("server")));
     let typed = start.settings.iter();
-    let typed = typed.map(|(key, text)| Setting::from_text(key, text));
+    settings.extend(typed.map(|(key, text)| Setting::from_text(key, text)));
     Request {
         embedded_server: start.embedded_server.clone(),
         data_dir: start.data_dir.clone(),
@@ -267,7 +259,7 @@ fn starting(start: &StartArguments) -> Request {
             mongod: start.mongod.clone(),
             ..Overrides::default()
         },
-        settings: options.into_iter().flatten().chain(typed).collect(),
+        settings,
         ..Request::default()
     }
 }
@@ -345,7 +337,7 @@ mod tests {
             "5",
             "--warmup",
             "1s",
-            "--rps",
+            "--receive-packet-steering",
             "eth0=0-3",
             "--exporter",
             "http://h:1/m",

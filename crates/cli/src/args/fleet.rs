@@ -1,11 +1,8 @@
 //! Arguments of `dyno fleet` and `dyno agent`.
 
-use super::experiments::{
-    AbArguments, ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
-};
+use super::experiments::{ExperimentCommand, OnHosts};
 use super::run::{SuiteArguments, WsfDefaults};
 use super::standing::SoakArguments;
-use super::tune::TuneArguments;
 use super::values::quantity;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -24,32 +21,13 @@ pub(crate) struct FleetArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// Run one or more workloads, as `dyno run` does
-    Run(Box<OnHosts<SuiteArguments>>),
+    Run(Box<OnHosts<HostArguments, SuiteArguments>>),
     /// Run a workload for hours, as `dyno soak` does
-    Soak(Box<OnHosts<SoakArguments>>),
-    /// Measure at several loads or settings, as `dyno sweep` does
-    Sweep(Box<OnHosts<SweepArguments>>),
-    /// Find the highest rate, as `dyno xmax` does
-    Xmax(Box<OnHosts<XmaxArguments>>),
-    /// Find the highest rate that meets an objective, as `dyno slo` does
-    Slo(Box<OnHosts<SloArguments>>),
-    /// Compare two plans or settings, as `dyno ab` does
-    Ab(Box<OnHosts<AbArguments>>),
-    /// Search for better settings, as `dyno tune` does
-    Tune(Box<OnHosts<TuneArguments>>),
-    /// Continue an interrupted experiment of a fleet, as `dyno resume` does
-    Resume(Box<OnHosts<ResumeArguments>>),
+    Soak(Box<OnHosts<HostArguments, SoakArguments>>),
+    #[command(flatten)]
+    Experiment(ExperimentCommand<HostArguments>),
     /// Write the manifests to run a plan's fleet on another system
     Render(RenderArguments),
-}
-
-/// A command and the hosts that run it.
-#[derive(Debug, Args)]
-pub(crate) struct OnHosts<T: Args> {
-    #[command(flatten)]
-    pub(crate) hosts: HostArguments,
-    #[command(flatten)]
-    pub(crate) verb: T,
 }
 
 /// The hosts of a fleet and their Redis.
@@ -137,8 +115,12 @@ pub(crate) struct AgentArguments {
     /// Allow the task to set this server parameter to this value; may be repeated
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter, requires = "serve")]
     pub(crate) parameters: Vec<String>,
-    /// Allow the task to spread the packets of this network card, as `dyno run --rps` does; may be repeated
-    #[arg(long = "rps", value_name = "INTERFACE[=CPULIST]", requires = "serve")]
+    /// Allow the task to spread the packets of this network card, as `dyno run --receive-packet-steering` does; may be repeated
+    #[arg(
+        long = "receive-packet-steering",
+        value_name = "INTERFACE[=CPULIST]",
+        requires = "serve"
+    )]
     pub(crate) cards: Vec<String>,
     /// Apply the changes of these `dyno doctor` checks to this host during the run
     #[arg(long = "apply", value_name = "CHECKS", value_delimiter = ',')]

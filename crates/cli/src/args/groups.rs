@@ -4,23 +4,24 @@ use clap::Command;
 use std::fmt::Write as _;
 
 /// Visible commands by group.
-const GROUPS: [(&str, &[&str]); 7] = [
-    ("Measure", &["run", "load", "ycsb", "soak", "index-build", "tail"]),
-    ("Experiment", &["sweep", "xmax", "slo", "ab", "tune", "resume"]),
-    ("Watch", &["status", "stop", "trace"]),
-    ("Analyze", &["report", "compare", "history", "export"]),
-    ("Servers and machine", &["server", "doctor", "selfcheck", "responder"]),
-    ("Many hosts", &["fleet", "agent"]),
-    ("Shell", &["completions", "man"]),
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Measure", &["run", "load", "soak", "ycsb", "index-build", "tail", "trace"]),
+    ("Find a limit or better settings", &["sweep", "xmax", "slo", "tune", "resume"]),
+    ("Compare", &["ab", "compare", "history"]),
+    ("Look at runs", &["runs", "report", "export", "status", "stop"]),
+    (
+        "Set up",
+        &["doctor", "server", "fleet", "selfcheck", "responder", "agent", "completions", "man"],
+    ),
 ];
 
 /// Maximum line width in columns, as in the rest of the help.
-const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 80;
 
 /// Adds the command groups to the help of the program.
 pub(super) fn with_groups(command: Command) -> Command {
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\n{{options}}",
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\n{{options}}{{after-help}}",
         groups(&command)
     );
     command.help_template(template)
@@ -48,7 +49,7 @@ fn groups(command: &Command) -> String {
 }
 
 /// Wraps the text to lines of at most `width` characters.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("the list starts with one line");
@@ -66,12 +67,11 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Arguments;
-    use clap::CommandFactory;
+    use crate::args;
 
     #[test]
     fn groups_list_every_visible_command_once() {
-        let command = Arguments::command();
+        let command = args::command();
         let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
         let mut shown: Vec<&str> = shown.map(Command::get_name).collect();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
@@ -82,22 +82,39 @@ mod tests {
 
     #[test]
     fn help_has_groups_and_options() {
-        let mut command = with_groups(Arguments::command());
-        let help = command.render_long_help().to_string();
+        let mut command = args::command();
+        let help = command.render_help().to_string() + &command.render_long_help().to_string();
         for part in [
             "\nUsage: dyno [OPTIONS] <COMMAND>\n\nMeasure:\n  run  ",
-            "\nMany hosts:\n  fleet  ",
-            "\n\nOptions:\n  -q, --quiet\n",
+            "\nCompare:\n  ab  ",
+            "\n\nOptions:\n  -q, --quiet",
+            "\n\nExamples:\n  ",
             "Exit status: 0 ",
         ] {
             assert!(help.contains(part), "{part}\n{help}");
         }
-        assert!(help.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn help_of_every_command_fits_into_80_columns() {
+        fn check(command: &mut Command) {
+            for help in [command.render_help(), command.render_long_help()] {
+                let help = help.to_string();
+                let long = help.lines().filter(|line| line.chars().count() > WIDTH);
+                let long: Vec<&str> = long.collect();
+                assert!(long.is_empty(), "{} {long:#?}", command.get_name());
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut command = args::command();
+        command.build();
+        check(&mut command);
+        assert!(crate::ycsb::arguments::help().lines().all(|line| line.chars().count() <= WIDTH));
     }
 
     #[test]
     fn run_help_fits_on_a_screen_and_long_help_has_all_options() {
-        let mut command = Arguments::command();
+        let mut command = args::command();
         command.build();
         let run = command.find_subcommand_mut("run").expect("it is a command");
         let short = run.render_help().to_string();

@@ -1,8 +1,8 @@
 //! Arguments of a run, and option groups shared with other commands.
 
 use super::names::{one_of, some_of};
-use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
-use super::values::{count, one_number, property, quantity, setting, share_or_none, span_above_0};
+use super::standing::{MetricsArguments, ObserveArguments, ShownArguments};
+use super::values::{count, latency, one_number, property, quantity, setting, share_or_none};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::model::{Backend, ScheduleKind, ServerKind};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// Options of started servers; they conflict with `--uri`.
-pub(super) const OF_STARTED: [&str; 9] =
+const OF_STARTED: [&str; 9] =
     ["pairs", "topology", "placement", "mongod", "mongos", "cache", "tls", "auth", "data_dir"];
 
 /// `dyno run`: a run or a suite.
@@ -29,7 +29,7 @@ pub(crate) struct SuiteArguments {
           value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true)]
     pub(crate) repeat: Option<u32>,
     /// Report the share of each operation of a suite that took less than this, such as `1ms`
-    #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Suite",
+    #[arg(long, value_name = "TIME", value_parser = latency, help_heading = "Suite",
           hide_short_help = true)]
     pub(crate) below: Option<Span>,
 }
@@ -37,27 +37,20 @@ pub(crate) struct SuiteArguments {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
-    pub(crate) target: TargetArguments,
+    pub(crate) base: BaseArguments,
     #[command(flatten)]
     pub(crate) client: ClientArguments,
-    #[command(flatten)]
-    pub(crate) data: DataArguments,
-    #[command(flatten)]
-    pub(crate) output: OutputArguments,
     /// End the measure phase after this many operations
     ///
     /// Without `--duration` the phase then has no time limit. Several servers share the total of their operations.
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Load")]
     pub(crate) operations: Option<u64>,
-    /// End the measure phase after this time, such as `90s` or `5m` (built-in plans: 30s)
+    /// Length of the measure phase (built-in plans: 30s)
     ///
-    /// Without `--operations` the number of operations is then unlimited.
+    /// Such as `90s` or `5m`. Without `--operations` the number of operations is then unlimited.
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
     pub(crate) duration: Option<Span>,
-    /// Time under load before measuring starts (built-in plans: 5s)
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
-    pub(crate) warmup: Option<Span>,
-    /// Offered rate in operations per second, such as `20000` or `20k`
+    /// Offered operations per second, such as `20k`
     ///
     /// The schedule is `constant` unless `--schedule` is given.
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>, help_heading = "Load")]
@@ -74,31 +67,44 @@ pub(crate) struct RunArguments {
         hide_short_help = true
     )]
     pub(crate) tolerate_errors: Option<f64>,
-    /// Run this shell command, such as `perf record -a -g`, in the plan's trace windows, or while measuring if it has none
+    /// Run this shell command while measuring, such as `perf record -g -p $DYNO_SERVER_PIDS`
     ///
-    /// The command runs in a folder below `traces/` of the run directory, which keeps its output. It receives SIGINT at the
-    /// end of the window.
+    /// With trace windows in the plan, it runs in these. `DYNO_SERVER_PIDS` has the process ids of the servers that dyno
+    /// starts, separated by commas; it cannot be used with `--uri`. The command runs in a folder below `traces/` of the run directory, which keeps its output. It
+    /// receives SIGINT at the end of the window.
     #[arg(long, value_name = "COMMAND", help_heading = "Load",
           value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) trace: Option<String>,
-    #[command(flatten)]
-    pub(crate) observe: ObserveArguments,
-    #[command(flatten)]
-    pub(crate) metrics: MetricsArguments,
-    #[command(flatten)]
-    pub(crate) grafana: GrafanaArguments,
-    #[command(flatten)]
-    pub(crate) price: PriceArguments,
     /// Spread the packets that this network card receives over CPUs during the run; needs root
     ///
     /// Use `eth0` for all online CPUs, or `eth0=0-3`. The previous setting is restored at the end; after SIGKILL,
     /// `dyno doctor` can restore it.
     #[arg(long, value_name = "INTERFACE[=CPULIST]", help_heading = "Server",
           value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
-    pub(crate) rps: Option<String>,
-    /// Skip loading; the collection must already hold the documents
+    pub(crate) receive_packet_steering: Option<String>,
+}
+
+/// Options that runs and experiments share.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BaseArguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+    /// Load before measuring starts (built-in plans: 5s)
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
+    pub(crate) warmup: Option<Span>,
+    /// Do not load; the collection must hold the documents
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
     pub(crate) no_load: bool,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArguments,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
+    #[command(flatten)]
+    pub(crate) shown: ShownArguments,
 }
 
 #[derive(Debug, Args)]
@@ -114,7 +120,7 @@ pub(crate) struct LoadArguments {
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
     #[command(flatten)]
-    pub(crate) price: PriceArguments,
+    pub(crate) shown: ShownArguments,
 }
 
 /// The workload and the server.
@@ -123,8 +129,8 @@ pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in plans: `a` to `f` (the YCSB mixes), `90read10update`, `50read50update`, `30write70read`,
-    /// `read`, `write`, `gated`, `pkm`, `storage-compare`, `insert-benchmark`. Optional with `--wsf`. `dyno run` also
-    /// accepts suites: `replica-set-compare`, `storage-engine-compare`, `version-compare`, or a file.
+    /// `read`, `write`, `gated`, `pkm`, `storage-compare`, `insert-benchmark`, `shop`, `crud-mix`. Optional with `--wsf`.
+    /// `dyno run` also accepts suites: `replica-set-compare`, `storage-engine-compare`, `version-compare`, or a file.
     #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
     pub(crate) workload: Option<String>,
     /// Read the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
@@ -139,16 +145,33 @@ pub(crate) struct TargetArguments {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "given",
-        help_heading = "Load",
+        help_heading = "From other programs",
         hide_short_help = true
     )]
     pub(crate) wsf: Option<WsfDefaults>,
+    #[command(flatten)]
+    pub(crate) server: ChosenServer,
+    /// Set a YCSB property, overriding the plan; may be repeated, the last one wins
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property,
+          help_heading = "From other programs", hide_short_help = true)]
+    pub(crate) properties: Vec<(String, String)>,
+    /// Accept unknown YCSB property names with a warning
+    #[arg(long, help_heading = "From other programs", hide_short_help = true)]
+    pub(crate) lenient: bool,
+}
+
+/// The servers: started for the work, or already running.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ChosenServer {
     #[command(flatten)]
     pub(crate) start: StartArguments,
     /// Use a running server, by its connection string
     ///
     /// The string starts with `mongodb://` or `mongodb+srv://`. A database in it, other than `admin`, replaces the plan's.
     /// Its credentials are sent only to the server. The variable keeps them out of the process list.
+    ///
+    /// `dyno index-build` needs a server on this machine, and keeps the documents that it loads. `dyno tail` creates its
+    /// collection, which must not exist, and drops it again.
     #[arg(
         long,
         value_name = "URI",
@@ -158,16 +181,10 @@ pub(crate) struct TargetArguments {
         conflicts_with_all = OF_STARTED
     )]
     pub(crate) uri: Option<String>,
-    /// Set a YCSB property, overriding the plan; may be repeated, the last one wins
-    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
-    pub(crate) properties: Vec<(String, String)>,
-    /// Accept unknown YCSB property names with a warning
-    #[arg(long, help_heading = "Load", hide_short_help = true)]
-    pub(crate) lenient: bool,
 }
 
-/// Started servers: their kind, place and settings.
-#[derive(Clone, Debug, Args)]
+/// Started servers: their kind, place and settings. The fields are keys of the plan's table `server`, except skipped ones.
+#[derive(Clone, Debug, Args, Serialize)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct StartArguments {
     /// Start N independent servers, and load each with its own client at the same time
@@ -177,6 +194,7 @@ pub(crate) struct StartArguments {
     /// latencies, and each server alone.
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=64), hide_short_help = true)]
+    #[serde(skip)]
     pub(crate) pairs: Option<u32>,
     /// Topology of the servers to start: `standalone`, `pairs=N`, `replica-set=N[+ARBITERS]`, `sharded=SHARDSxMEMBERS`
     ///
@@ -192,52 +210,64 @@ pub(crate) struct StartArguments {
     #[arg(long, value_name = "POLICY",
           value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) placement: Option<String>,
-    /// Kind of server to start for the run (default: `auto`, unless `--uri` is given)
+    /// Kind of server to start (default: `auto`)
     #[arg(long, value_name = "KIND",
-          value_parser = some_of(ServerKind::NAMES, |kind| *kind != ServerKind::Uri), hide_short_help = true)]
+          value_parser = some_of(ServerKind::NAMES, |kind| *kind != ServerKind::Uri))]
+    #[serde(skip)]
     pub(crate) server: Option<ServerKind>,
-    /// The `mongod` to start: a path, or a version installed by `dyno server install`. Implies `--server mongod`
+    /// The `mongod` to start: a path, or an installed version
+    ///
+    /// `dyno server install` installs one. Implies `--server mongod`.
     ///
     /// Default: the variable `DYNO_MONGOD`, else `mongod` on `PATH`, else an installed version.
     #[arg(long, value_name = "PATH|VERSION")]
+    #[serde(skip)]
     pub(crate) mongod: Option<String>,
     /// Path of the `mongos` of a sharded cluster (default: next to `mongod`, or on `PATH`)
     #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) mongos: Option<String>,
-    /// Cache size of each started server, such as `2GiB`, or `smallest`
+    /// Cache of each started server, such as `2GiB`
+    ///
+    /// `smallest` is the least that the server accepts.
     ///
     /// Default: the server's own. Several servers share half the memory equally.
     #[arg(long, value_name = "SIZE", value_parser = quantity::<CacheSize>)]
     pub(crate) cache: Option<CacheSize>,
     /// Encrypt connections to the started servers, with certificates made for the run
     #[arg(long, hide_short_help = true)]
+    #[serde(skip)]
     pub(crate) tls: bool,
     /// Authenticate to the started servers, as a user made for the run
     #[arg(long, hide_short_help = true)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auth: bool,
     /// Data folder of the started server; it is kept
     ///
     /// Default: a temporary folder inside the run directory, removed at the end.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
+    #[serde(skip)]
     pub(crate) data_dir: Option<String>,
     /// Path of the embedded server `secantusd-rs` to start, unless `--mongod` or `--server` is given
     ///
     /// Default: where `scripts/setup.sh embedded` installs it, next to `dyno`, or on `PATH`.
     #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER", hide_short_help = true)]
+    #[serde(skip)]
     pub(crate) embedded_server: Option<PathBuf>,
-    /// Set any key of the plan, such as `server.block_compressor=zlib`; may be repeated, the last one wins
+    /// Set any key of the plan, such as `server.cache=1GiB`
     ///
+    /// May be repeated; the last one wins.
     /// Keys and values are as in a plan file (`docs/plans.md`); strings need no quotes. With `dyno run` and `dyno sweep`,
     /// several values of a key (`V1,V2`) make several runs.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
+    #[serde(skip)]
     pub(crate) settings: Vec<(String, String)>,
 }
 
 /// Options of the client.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClientArguments {
-    /// Concurrent connections, each with at most one operation in flight, like YCSB's threads (default: 16)
-    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Client")]
+    /// Connections, each with one operation in flight, like YCSB's threads (default: 16)
+    #[arg(long, value_name = "N", value_parser = one_number, help_heading = "Load")]
     pub(crate) clients: Option<u32>,
     #[command(flatten)]
     pub(crate) worker: WorkerArguments,
@@ -268,7 +298,7 @@ pub(crate) struct WorkerArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArguments {
-    /// Documents of the data set, such as `10k` (built-in plans: 100000)
+    /// Number of documents, such as `10k` (built-in: 100000)
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) records: Option<u64>,
     /// Documents per insert command of the load phase (default: 100)
@@ -286,10 +316,12 @@ pub(crate) struct DataArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
-    /// Run directory (default: `runs/TIME-NAME`)
+    /// Folder of the results
+    ///
+    /// Default: a new one below `runs` or `experiments`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Format of the report on standard output
+    /// Format on standard output
     #[arg(
         long,
         value_name = "FORMAT",
@@ -299,9 +331,18 @@ pub(crate) struct OutputArguments {
     pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) extent: ExtentArguments,
-    /// Print the resolved plan without running it
+    /// Print what would run and how long, without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Also print the first N documents and commands of a plan with own collections
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "dry_run",
+        hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
+    pub(crate) show: Option<u32>,
 }
 
 /// Length of the printed report.

@@ -1,11 +1,10 @@
 //! Arguments of `dyno server`.
 
-use super::names::{is_human_or_json, some_of};
 use super::run::StartArguments;
 use super::values::sha256;
+use crate::messages::DataFormat;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
-use dyno_report::Format;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -56,12 +55,8 @@ pub(crate) struct ServerStartArguments {
     #[command(flatten)]
     pub(crate) start: StartArguments,
     /// Format of the result on standard output
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "human",
-        help_heading = "Output", value_parser = some_of(Format::NAMES, is_human_or_json))]
-    pub(crate) format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = "Output")]
+    pub(crate) format: DataFormat,
 }
 
 #[derive(Debug, Args)]
@@ -83,12 +78,8 @@ pub(crate) struct ServerStatusArguments {
     #[arg(long)]
     pub(crate) uri: bool,
     /// Format of the result on standard output
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "human",
-        conflicts_with = "uri", value_parser = some_of(Format::NAMES, is_human_or_json))]
-    pub(crate) format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "human", conflicts_with = "uri")]
+    pub(crate) format: DataFormat,
 }
 
 #[derive(Debug, Args)]
@@ -114,8 +105,8 @@ pub(crate) struct ServerListArguments {
     #[arg(long)]
     pub(crate) installed: bool,
     /// Format of the list on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
-    pub(crate) format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: DataFormat,
 }
 
 #[derive(Debug, Args)]

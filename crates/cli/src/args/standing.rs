@@ -1,9 +1,10 @@
 //! Arguments of `soak`, `status` and `stop`, and the options for observing runs.
 
 use super::run::RunArguments;
-use super::values::quantity;
-use crate::metrics::{Secret, listen};
+use super::values::{hidden, quantity};
+use crate::metrics::listen;
 use clap::Args;
+use dyno_fleet::options::Hidden;
 use dyno_plan::price::PricePlan;
 use dyno_plan::request::Exporter;
 use dyno_plan::units::{Bytes, Span};
@@ -24,7 +25,7 @@ pub(crate) struct SoakArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Run directory (default: all runs of the current user on this machine)
+    /// Run directory, or a part of its name (default: all runs of the current user on this machine)
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
     /// Print JSON instead of text
@@ -37,7 +38,7 @@ pub(crate) struct StatusArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArguments {
-    /// Run directory; required if several runs are in progress
+    /// Run directory, or a part of its name; required if several runs are in progress
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
     /// Maximum time to wait for the run to end
@@ -63,20 +64,15 @@ pub(crate) struct ObserveArguments {
     pub(crate) exporters: Vec<Exporter>,
 }
 
-/// Options for posting annotations to Grafana.
+/// Options for the price and the tags of a record, and for annotations in Grafana.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct GrafanaArguments {
+pub(crate) struct ShownArguments {
     /// Post the events of each run as annotations to this Grafana, such as `http://monitor:3000`
     ///
     /// The variable `DYNO_GRAFANA_TOKEN`, or a file named in the plan, holds the token of a service account. The report links to
     /// the dashboard. See `docs/prometheus.md`.
     #[arg(long, value_name = "URL", help_heading = "Watching", hide_short_help = true)]
     pub(crate) grafana: Option<String>,
-}
-
-/// Price of the bench.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct PriceArguments {
     /// Price of the whole bench per hour, such as `0.504/h` or `0.504 USD/h`
     ///
     /// The report then shows the price per million operations (per million documents for a load or an index build, per million
@@ -84,6 +80,9 @@ pub(crate) struct PriceArguments {
     #[arg(long, value_name = "PRICE", help_heading = "Output",
           value_parser = quantity::<PricePlan>, hide_short_help = true)]
     pub(crate) price: Option<PricePlan>,
+    /// Label of the run, such as `nightly`, by which `dyno runs --tag` finds it; may be repeated
+    #[arg(long = "tag", value_name = "TAG", help_heading = "Output", hide_short_help = true)]
+    pub(crate) tags: Vec<String>,
 }
 
 /// Options for serving metrics during the load.
@@ -101,9 +100,10 @@ pub(crate) struct MetricsArguments {
     #[arg(
         long,
         value_name = "TOKEN",
+        value_parser = hidden,
         help_heading = "Watching",
         requires = "metrics",
         hide_short_help = true
     )]
-    pub(crate) metrics_token: Option<Secret>,
+    pub(crate) metrics_token: Option<Hidden>,
 }

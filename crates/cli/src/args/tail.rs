@@ -1,8 +1,8 @@
 //! Arguments of `dyno tail`.
 
 use super::names::one_of;
-use super::run::{OF_STARTED, StartArguments};
-use super::standing::{GrafanaArguments, PriceArguments};
+use super::run::ChosenServer;
+use super::standing::ShownArguments;
 use super::trace::PageArguments;
 use super::values::{count, quantity, trimmed};
 use clap::Args;
@@ -18,25 +18,11 @@ pub(crate) struct TailArguments {
     #[arg(value_name = "PLAN", default_value = "tail", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) plan: String,
     #[command(flatten)]
-    pub(crate) start: StartArguments,
-    /// Send the messages through a server that is already running, by its connection string
-    ///
-    /// The collection must not exist; it is created and dropped again. The variable keeps credentials out of the process list.
-    #[arg(
-        long,
-        value_name = "URI",
-        env = "DYNO_URI",
-        hide_env_values = true,
-        help_heading = "Server",
-        conflicts_with_all = OF_STARTED
-    )]
-    pub(crate) uri: Option<String>,
+    pub(crate) server: ChosenServer,
     #[command(flatten)]
     pub(crate) sending: SendingArguments,
     #[command(flatten)]
-    pub(crate) price: PriceArguments,
-    #[command(flatten)]
-    pub(crate) grafana: GrafanaArguments,
+    pub(crate) shown: ShownArguments,
     /// Folder of the experiment (default: `experiments/TIME-tail-NAME`)
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
@@ -51,7 +37,7 @@ pub(crate) struct TailArguments {
 #[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct SendingArguments {
-    /// Drivers of the producers, measured in turn: folders of `drivers/` (default: all that can run here)
+    /// Drivers of the producers, measured in turn: `wire`, or folders of `drivers/` (default: all that can run here)
     #[arg(long = "producer", value_name = "DRIVER,…", value_delimiter = ',', value_parser = trimmed)]
     pub(crate) producers: Vec<String>,
     /// Drivers of the consumers (default: `wire`)
@@ -110,7 +96,7 @@ pub(crate) struct SendingArguments {
     #[arg(long, value_name = "N")]
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
-    /// Folder of the drivers (default: `drivers` here, or in the project that built this program)
+    /// Folder of the drivers other than `wire` (default: `drivers` here, or in the project that built this program)
     #[arg(long, value_name = "DIR", env = "DYNO_DRIVERS")]
     #[serde(skip)]
     pub(crate) drivers: Option<PathBuf>,

@@ -1,9 +1,10 @@
 //! Arguments of `report`, `export`, `selfcheck`, `doctor`, `responder`, `completions` and `man`.
 
-use super::names::{is_human_or_json, one_of, some_of};
+use super::names::one_of;
 use super::run::ExtentArguments;
 use super::trace::TracePart;
-use super::values::{quantity, server_version, span_above_0};
+use super::values::{latency, quantity, server_version, span_above_0};
+use crate::messages::DataFormat;
 use clap::{Args, ValueEnum};
 use dyno_plan::names::Names;
 use dyno_plan::units::{Bytes, Span};
@@ -13,8 +14,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Folder of a run, experiment, index build, message test or trace
-    #[arg(value_name = "RUN")]
+    /// Folder of a run, experiment, index build, message test or trace, or a part of its name (default: `latest`)
+    ///
+    /// `dyno runs` lists the names. The words `b-1603` are enough for `runs/2026-11-28T16-03-11-b`, and so is a tag that only this
+    /// record has.
+    #[arg(value_name = "RUN", default_value = "latest", hide_default_value = true)]
     pub(crate) run: PathBuf,
     /// Format of the report
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(Format::NAMES))]
@@ -27,7 +31,7 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
     /// Report the share of each operation that took less than this (default: as in the suite's run)
-    #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Of a suite")]
+    #[arg(long, value_name = "TIME", value_parser = latency, help_heading = "Of a suite")]
     pub(crate) below: Option<Span>,
     /// Largest gap between the end of one call and the start of the next in the same stream (default: as recorded)
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "Of a trace")]
@@ -49,7 +53,7 @@ pub(crate) struct OutputFile {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Folder of a run, experiment, index build, message test or trace
+    /// Folder of a run, experiment, index build, message test or trace, a part of its name, or `latest`
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// Format of the export
@@ -89,14 +93,14 @@ pub(crate) enum ExportForm {
 #[derive(Debug, Args)]
 pub(crate) struct SelfcheckArguments {
     /// Length of each measurement
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, default_value = "3s")]
+    #[arg(long, value_name = "TIME", value_parser = span_above_0, default_value = "3s")]
     pub(crate) duration: Span,
     /// Connections for measuring the highest rate
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) clients: u32,
     /// Format of the result on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
-    pub(crate) format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: DataFormat,
     /// Do not store the result
     #[arg(long)]
     pub(crate) no_save: bool,
@@ -135,8 +139,8 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) connections: Option<u64>,
     /// Format of the result on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
-    pub(crate) format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: DataFormat,
     /// Make the changes that these checks recommend, or `all`
     ///
     /// The previous values are kept in the state folder until `--revert`.
@@ -197,9 +201,11 @@ pub(crate) struct ResponderArguments {
     pub(crate) fault: Vec<dyno_load::responder::FaultRule>,
     /// Define a server parameter and its value; may be repeated
     ///
+    /// In full: `NAME=VALUE[,best=V,weight=W[,with=NAME,product=W]][,limit=V]`.
+    ///
     /// `getParameter` reads it, `setParameter` sets it. Parameters with `best` multiply the service time by 1 + Σ weight ·
     /// (log2(value / best))²; `with` and `product` make the effect of one depend on another. While a value exceeds its
     /// `limit`, data commands fail with error code 1.
-    #[arg(long, value_name = "NAME=VALUE[,best=V,weight=W[,with=NAME,product=W]][,limit=V]", value_parser = crate::commands::responder::parameter)]
+    #[arg(long, value_name = "NAME=VALUE[,KEY=V]…", value_parser = crate::commands::responder::parameter)]
     pub(crate) parameter: Vec<dyno_load::responder::Parameter>,
 }

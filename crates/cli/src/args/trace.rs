@@ -1,8 +1,8 @@
 //! Arguments of `dyno trace` and `dyno index-build`.
 
 use super::names::{one_of, some_of};
-use super::run::{ExtentArguments, OF_STARTED, StartArguments};
-use super::standing::{GrafanaArguments, PriceArguments};
+use super::run::{ChosenServer, ExtentArguments};
+use super::standing::ShownArguments;
 use super::values::{count, quantity};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -126,24 +126,9 @@ pub(crate) struct IndexBuildArguments {
     #[arg(value_name = "LAYOUT", default_value = "churned", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) layout: String,
     #[command(flatten)]
-    pub(crate) start: StartArguments,
+    pub(crate) server: ChosenServer,
     #[command(flatten)]
-    pub(crate) price: PriceArguments,
-    #[command(flatten)]
-    pub(crate) grafana: GrafanaArguments,
-    /// Build the index on a running server on this machine, by its connection string
-    ///
-    /// The index is built on an existing collection (`--collection`), or on documents that are loaded and kept. The variable keeps
-    /// credentials out of the process list.
-    #[arg(
-        long,
-        value_name = "URI",
-        env = "DYNO_URI",
-        hide_env_values = true,
-        help_heading = "Server",
-        conflicts_with_all = OF_STARTED
-    )]
-    pub(crate) uri: Option<String>,
+    pub(crate) shown: ShownArguments,
     /// Use this existing collection of `--uri` or `--data-dir`, and load nothing
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data", conflicts_with = "layout")]
     pub(crate) collection: Option<(String, String)>,
@@ -189,7 +174,7 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageArguments,
-    /// Print the plan without running it
+    /// Print the steps without running them; with `--full` the plan
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 }

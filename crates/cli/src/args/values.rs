@@ -1,6 +1,10 @@
 //! Parsers for option values.
 
+use dyno_fleet::options::Hidden;
 use dyno_plan::units::{Rate, Span, UnitError};
+use dyno_record::experiment::{ComparedFigure, Limit};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use std::convert::Infallible;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,6 +22,15 @@ pub(super) fn span_above_0(text: &str) -> Result<Span, String> {
     }
 }
 
+/// Parses a limit of a response time. It needs a unit: seconds, as elsewhere, are rarely meant.
+pub(super) fn latency(text: &str) -> Result<Span, String> {
+    let number = text.trim();
+    if number.parse::<f64>().is_ok_and(|number| number > 0.0) {
+        return Err(format!("it needs a unit: `{number}ms` or `{number}s`?"));
+    }
+    span_above_0(text)
+}
+
 /// Parses a whole number: `10000`, `10k`, `2M` or `2m`.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -30,6 +43,35 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a time: a day in UTC (its start), RFC 3339, or an age such as `7d`.
+pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
+    day(text).map_or_else(|| time_or_age(text), Ok)
+}
+
+/// Parses a time like [`moment`]; a day means its end.
+pub(super) fn until(text: &str) -> Result<Timestamp, String> {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let end = |day: Timestamp| day.checked_add(DAY).map_err(|error| error.to_string());
+    day(text).map_or_else(|| time_or_age(text), end)
+}
+
+/// Start of a day in UTC.
+fn day(text: &str) -> Option<Timestamp> {
+    let day: jiff::civil::Date = text.parse().ok().filter(|_| text.len() == "2026-08-22".len())?;
+    Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+fn time_or_age(text: &str) -> Result<Timestamp, String> {
+    let age = || {
+        // A bare number is rather a year than a number of seconds.
+        let span: Span = text.parse().ok().filter(|_| text.ends_with(char::is_alphabetic))?;
+        Timestamp::now().checked_sub(span.0).ok()
+    };
+    text.parse().ok().or_else(age).ok_or_else(|| {
+        "it must be a day such as `2026-08-22`, a time such as `2026-08-22T10:15:00Z`, or an age such as `7d`".into()
+    })
+}
+
 /// Parses the one number of an option that other commands take a list for.
 pub(super) fn one_number(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| "it must be one whole number, such as `16`".into())
@@ -40,12 +82,17 @@ pub(super) fn trimmed(text: &str) -> Result<String, Infallible> {
     Ok(text.trim().to_owned())
 }
 
+/// Keeps a text out of messages.
+pub(super) fn hidden(text: &str) -> Result<Hidden, Infallible> {
+    Ok(Hidden::new(text))
+}
+
 /// Parses a percentile above 0 and below 100 with a time: `75=5ms`.
 pub(super) fn percentile(text: &str) -> Result<(f64, Span), String> {
     let (percent, time) =
         text.split_once('=').ok_or("it must be `PERCENT=TIME`, such as `75=5ms`")?;
     match percent.trim().parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, quantity(time.trim())?)),
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, latency(time)?)),
         _ => Err("the percentile must be above 0 and below 100, such as in `75=5ms`".into()),
     }
 }
@@ -75,6 +122,29 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     any_share(text)
         .filter(|share| *share > 0.0 && *share < 1.0)
         .ok_or_else(|| "it must be above 0 and below 1, such as `5%` or `0.05`".into())
+}
+
+/// Parses a figure of a comparison with a share above 0: `p99=10%`. A rate cannot fall by 100 % or more; a time can
+/// rise by more, but only with the percent sign: `p99=10` rather means 10 %.
+pub(super) fn limit(text: &str) -> Result<Limit, String> {
+    let (figure, margin) =
+        text.split_once('=').ok_or("it must be `FIGURE=SHARE`, such as `p99=10%`")?;
+    let figure: ComparedFigure = figure.trim().parse()?;
+    let margin = margin.trim();
+    match any_share(margin).filter(|share| *share > 0.0 && share.is_finite()) {
+        None => Err(format!("the share must be above 0, such as `{figure}=10%`")),
+        Some(share) if share < 1.0 => Ok(Limit { figure, margin_ratio: share }),
+        Some(_) if figure.larger_is_better() => Err(format!(
+            "a {figure} cannot fall by 100 % or more: give less, such as `{figure}=10%`"
+        )),
+        Some(share) if margin.ends_with('%') => Ok(Limit { figure, margin_ratio: share }),
+        Some(share) => {
+            let limit = Limit { figure, margin_ratio: share };
+            Err(format!(
+                "a share of 1 or more needs a percent sign: `{figure}={margin}%` or `{limit}`?"
+            ))
+        }
+    }
 }
 
 /// Parses a share that may be 0. The plan checks the range, together with its other errors.
@@ -144,10 +214,41 @@ mod tests {
     }
 
     #[test]
+    fn day_begins_or_ends_and_an_age_is_before_now() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        assert_eq!(moment("2026-08-22"), Ok(at("2026-08-22T00:00:00Z")));
+        assert_eq!(until("2026-08-22"), Ok(at("2026-08-23T00:00:00Z")));
+        assert!(until("9999-12-30").is_err());
+        for parse in [moment, until] {
+            assert_eq!(parse("2026-08-22T10:15:00Z"), Ok(at("2026-08-22T10:15:00Z")));
+            let age = Timestamp::now().duration_since(parse("7d").unwrap());
+            assert!((age.as_secs() - 7 * 86_400).abs() < 60, "{age}");
+            for text in ["", "yesterday", "2026-08-32", "2026"] {
+                assert!(parse(text).is_err(), "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn span_above_0_refuses_zero_and_below() {
         assert_eq!(span_above_0("1ns"), Ok(Span(Duration::from_nanos(1))));
         for text in ["0", "0ms", "-1s", ""] {
             assert!(span_above_0(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn latency_needs_a_unit() {
+        for text in ["5ms", "5 ms", "1s500ms"] {
+            assert_eq!(latency(text), quantity(text), "{text}");
+        }
+        for text in ["5", " 0.5 ", "1e3"] {
+            let hint = format!("`{}ms`", text.trim());
+            assert!(latency(text).is_err_and(|error| error.contains(&hint)), "{text}");
+            assert!(percentile(&format!("75={text}")).is_err(), "{text}");
+        }
+        for text in ["0", "0ms", "-5", ""] {
+            assert!(latency(text).is_err(), "{text}");
         }
     }
 
@@ -169,6 +270,20 @@ mod tests {
         for text in ["", "%", "few", "1%%", "1 percent"] {
             assert!(share_or_none(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn limit_above_100_percent_needs_a_time_and_a_percent_sign() {
+        for (text, margin_ratio) in
+            [("p99=10%", 0.1), ("p99.9=0.05", 0.05), ("p99=+150%", 1.5), ("mean = 100 %", 1.0)]
+        {
+            assert_eq!(limit(text).map(|limit| limit.margin_ratio), Ok(margin_ratio), "{text}");
+        }
+        for text in ["p99=0", "p99=-5%", "p99=inf%", "p99=nan", "rate=100%", "rate=150%", "p99"] {
+            assert!(limit(text).is_err(), "{text}");
+        }
+        let unclear = limit("p99=10").unwrap_err();
+        assert!(unclear.contains("`p99=10%` or `p99=1000%`"), "{unclear}");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! `dyno export`: converts a record to a format that other programs read.
 
-use crate::args::{ExportArguments, ExportForm};
-use crate::commands::report::folder_of;
+use crate::args::tools::{ExportArguments, ExportForm};
 use crate::exit::Exit;
 use crate::export::output;
 use crate::export::table::{Column, Table};
@@ -9,13 +8,12 @@ use crate::export::{
     annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail, trace, wsf_logs,
 };
 use crate::messages::{Messages, pretty_json};
-use crate::reports::{index_build_view, open_for_programs};
+use crate::records;
+use crate::reports::{RecordKind, index_build_view, open_for_programs};
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
 use dyno_record::experiment::Experiment;
-use dyno_record::index_build::IndexBuildDocument;
-use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::io_trace::reader::TraceReader;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
@@ -29,16 +27,12 @@ use std::path::Path;
 /// Executes `dyno export`.
 pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Error> {
     check(arguments)?;
-    let folder = folder_of(&arguments.run);
-    let source = Source::open(folder, messages)?;
-    if !source.is_run() && !matches!(arguments.to, ExportForm::Csv | ExportForm::Parquet) {
-        let text = format!("`{}` holds {}, not a run", folder.display(), source.kind());
-        let hint = match source {
-            Source::Experiment(_) => {
-                "use `--to csv` or `--to parquet` for its figures, or export one of its runs, below `runs`"
-            }
-            _ => "use `--to csv` or `--to parquet`",
-        };
+    let folder = &records::folder(&arguments.run)?;
+    let kind = RecordKind::of(folder);
+    let source = Source::open(kind, folder, messages)?;
+    if kind != RecordKind::Run && !matches!(arguments.to, ExportForm::Csv | ExportForm::Parquet) {
+        let text = format!("`{}` holds {}, not a run", folder.display(), kind.name());
+        let hint = "use `--to csv` or `--to parquet`, or export one of the runs of an experiment, below `runs`";
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
     let write = |output: &mut (dyn Write + Send)| write(arguments, folder, &source, output);
@@ -63,40 +57,24 @@ enum Source {
 }
 
 impl Source {
-    fn open(folder: &Path, messages: Messages) -> Result<Source, Error> {
-        let source = if Experiment::is_in(folder) {
-            Source::Experiment(Box::new(Experiment::read(folder)?))
-        } else if IndexBuildDocument::is_in(folder) {
-            Source::IndexBuild(Box::new(AnalysedIndexBuild::open(folder)?))
-        } else if TailDocument::is_in(folder) {
-            Source::Tail(Box::new(TailDocument::read(folder)?))
-        } else if TraceDocument::is_in(folder) {
-            Source::Trace(Box::new(TraceReader::open(folder)?))
-        } else {
-            let run = open_for_programs(folder, messages)?;
-            for note in &run.notes {
-                messages.warning(note);
+    fn open(kind: RecordKind, folder: &Path, messages: Messages) -> Result<Source, Error> {
+        let source = match kind {
+            RecordKind::Run => {
+                let run = open_for_programs(folder, messages)?;
+                run.notes.iter().for_each(|note| messages.warning(note));
+                return Ok(Source::Run(Box::new(run)));
             }
-            return Ok(Source::Run(Box::new(run)));
+            RecordKind::Experiment => Source::Experiment(Box::new(Experiment::read(folder)?)),
+            RecordKind::IndexBuild => {
+                Source::IndexBuild(Box::new(AnalysedIndexBuild::open(folder)?))
+            }
+            RecordKind::Tail => Source::Tail(Box::new(TailDocument::read(folder)?)),
+            RecordKind::Trace => Source::Trace(Box::new(TraceReader::open(folder)?)),
         };
         if let Some(changed) = sums::check(folder)?.statement() {
             messages.warning(&texts::text(&changed));
         }
         Ok(source)
-    }
-
-    fn is_run(&self) -> bool {
-        matches!(self, Source::Run(_))
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            Source::Run(_) => "a run",
-            Source::Experiment(_) => "an experiment",
-            Source::IndexBuild(_) => "an index build",
-            Source::Tail(_) => "messages",
-            Source::Trace(_) => "a trace",
-        }
     }
 
     fn columns(&self) -> Vec<Column> {

@@ -1,22 +1,22 @@
 //! `dyno fleet`: runs commands on many hosts, and renders manifests for other systems. `dyno agent`: the part of a fleet on each
 //! host.
 
-use crate::args::{
-    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
+use crate::args::fleet::{
+    AgentArguments, FleetArguments, FleetCommand, HostArguments, RedisArguments, RenderArguments,
     RenderSystem,
 };
 use crate::commands::doctor::wanted;
-use crate::commands::{experiments, run, soak};
+use crate::commands::{experiments, run};
 use crate::exit::Exit;
+use crate::export::output::check_folder;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
 use crate::task::framework;
-use clap::Args;
+use dyno_engine::Error;
 use dyno_engine::context::Context;
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_engine::observer::Shared;
-use dyno_engine::{Error, Kind};
 use dyno_fleet::kubernetes::RenderOptions;
 use dyno_fleet::names::RunName;
 use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WorkerOptions};
@@ -29,23 +29,24 @@ use dyno_plan::resolve::resolve;
 /// Executes `dyno fleet`.
 pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     match &arguments.command {
-        FleetCommand::Run(typed) => on_hosts(typed, invocation, run::run),
-        FleetCommand::Soak(typed) => on_hosts(typed, invocation, soak::soak),
-        FleetCommand::Sweep(typed) => on_hosts(typed, invocation, experiments::sweep),
-        FleetCommand::Xmax(typed) => on_hosts(typed, invocation, experiments::xmax),
-        FleetCommand::Slo(typed) => on_hosts(typed, invocation, experiments::slo),
-        FleetCommand::Ab(typed) => on_hosts(typed, invocation, experiments::ab),
-        FleetCommand::Tune(typed) => on_hosts(typed, invocation, experiments::tune),
-        FleetCommand::Resume(typed) => on_hosts(typed, invocation, experiments::resume),
+        FleetCommand::Run(typed) => {
+            on_hosts(&typed.hosts, invocation, |invocation| run::run(&typed.verb, invocation))
+        }
+        FleetCommand::Soak(typed) => {
+            on_hosts(&typed.hosts, invocation, |invocation| run::soak(&typed.verb, invocation))
+        }
+        FleetCommand::Experiment(command) => {
+            experiments::execute(command, |hosts, verb| on_hosts(hosts, invocation, verb))
+        }
         FleetCommand::Render(arguments) => render(arguments, invocation),
     }
 }
 
 /// Executes a command on the hosts, and cleans them up even after an error.
-fn on_hosts<T: Args>(
-    OnHosts { hosts, verb }: &OnHosts<T>,
+fn on_hosts(
+    hosts: &HostArguments,
     invocation: Invocation<'_>,
-    perform: impl FnOnce(&T, Invocation<'_>) -> Result<Exit, Error>,
+    perform: impl FnOnce(Invocation<'_>) -> Result<Exit, Error>,
 ) -> Result<Exit, Error> {
     let mut surroundings = invocation.surroundings.clone();
     surroundings.environment.home =
@@ -62,7 +63,7 @@ fn on_hosts<T: Args>(
     let fleet = Fleet::new(&options);
     let invocation = Invocation { surroundings: &surroundings, ..invocation };
     let on_fleet = Invocation { source: Some(&fleet), ..invocation };
-    let result = perform(verb, on_fleet);
+    let result = perform(on_fleet);
     in_context(invocation, |context| fleet.close(context));
     result
 }
@@ -143,17 +144,10 @@ fn render(arguments: &RenderArguments, invocation: Invocation<'_>) -> Result<Exi
         RenderSystem::Kubernetes => kubernetes::render(&plan, &options),
     };
     let manifests = manifests?;
-    let out = &arguments.out;
-    let is_used = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
-    if is_used || out.is_file() {
-        let text = format!("`{}` is not empty", out.display());
-        return Err(
-            Error::new(Kind::BadInput, text).with_hint("choose another folder with `--out`")
-        );
-    }
+    check_folder(&arguments.out)?;
     let mut written = String::new();
     for manifest in &manifests {
-        written.push_str(&format!("{}\n", manifest.write(out)?.display()));
+        written.push_str(&format!("{}\n", manifest.write(&arguments.out)?.display()));
     }
     print_data(&written)?;
     Ok(Exit::Done)

@@ -1,30 +1,34 @@
 //! `dyno history`: detects changes in a series of runs of the same plan.
 
-use crate::args::HistoryArguments;
+use crate::args::experiments::HistoryArguments;
+use crate::args::values::moment;
 use crate::commands::pictures;
 use crate::exit::Exit;
 use crate::export::output;
-use crate::messages::{Messages, print_data};
+use crate::invocation::Invocation;
+use crate::messages::print_data;
+use crate::records::{self, DEPTH};
 use crate::reports::{refused, terminal_options};
-use crate::surroundings::Surroundings;
 use dyno_analyze::caveats::has_other_load;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::costs::of_measure;
+use dyno_analyze::experiment::comparable::series_differences;
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::experiment::history::{HistoryRun, analyze};
-use dyno_analyze::uncertainty::series::Series;
+use dyno_analyze::uncertainty::series;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
+use dyno_record::Document;
 use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
+use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
 use dyno_record::sums;
-use dyno_report::Extent;
 use dyno_report::experiment::history as page;
 use dyno_report::texts;
+use dyno_report::{Extent, PageFormat};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,15 +36,12 @@ use std::path::{Path, PathBuf};
 /// Fixed, so that the same runs give the same answer.
 const SEED: u64 = 42;
 
-/// Search depth below the given folder.
-const DEPTH: usize = 3;
-
 /// Executes `dyno history`.
 pub(crate) fn history(
     arguments: &HistoryArguments,
-    surroundings: &Surroundings,
-    messages: Messages,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
+    let Invocation { surroundings, messages, .. } = invocation;
     if !arguments.directory.is_dir() {
         let text = format!("the folder `{}` does not exist", arguments.directory.display());
         return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
@@ -70,13 +71,24 @@ pub(crate) fn history(
     // The directory orders runs that started in the same second.
     let key = |run: &HistoryRun| (run.started_at.clone(), run.directory.clone());
     runs.sort_by_key(|(_, run)| key(run));
-    check_same_plan(&runs)?;
-    let Some((first, _)) = runs.first() else {
+    let Some(last) = runs.len().checked_sub(1) else {
         return Err(nothing_found(arguments, &left_out, &others));
     };
-    let name = first.name.clone();
+    let like = match &arguments.like {
+        Some(like) => {
+            let inside = Path::new(like).strip_prefix(&arguments.directory).ok();
+            let like = inside.and_then(Path::to_str).unwrap_or(like);
+            run_named(runs.iter().map(|(_, run)| run), like)?.ok_or_else(|| {
+                let text =
+                    format!("`--like {like}` is not part of the name of a complete run here");
+                Error::new(Kind::BadInput, text).with_hint("list the names with `dyno runs`")
+            })?
+        }
+        None => last,
+    };
+    let Series { name, runs, others } = Series::of(runs, like);
+    left_out.extend(others);
     let settings = settings(arguments.significance)?;
-    let runs: Vec<HistoryRun> = runs.into_iter().map(|(_, run)| run).collect();
     let since = arguments.since.as_deref();
     let since = since.map(|since| position(&runs, since)).transpose()?;
     let found = analyze(&name, runs, left_out, arguments.margin, settings);
@@ -93,11 +105,16 @@ pub(crate) fn history(
     }
     if let Some(out) = &arguments.pictures {
         let written = pictures::write(&page::page(&found), out)?;
-        messages.note(&format!("{written} charts are in `{}`", out.display()));
+        messages.note(&format!(
+            "{} in `{}`",
+            Quantity::counted(written as u64, "chart"),
+            out.display()
+        ));
     }
     let options = terminal_options(surroundings, Extent::Full);
     print_data(&page::render(&found, arguments.format, &options).map_err(refused)?)?;
-    if found.is_too_short() {
+    // The text says so itself.
+    if found.is_too_short() && arguments.format != PageFormat::Human {
         messages.warning(&format!(
             "too few runs to distinguish a change from chance: {} found, {} required",
             found.runs.len(),
@@ -107,19 +124,27 @@ pub(crate) fn history(
     Ok(Exit::of_check(!found.has_regression()))
 }
 
+/// Position of the run that a name or a part of it means.
+fn run_named<'r>(
+    runs: impl Iterator<Item = &'r HistoryRun>,
+    name: &str,
+) -> Result<Option<usize>, Error> {
+    let names: Vec<String> = runs.map(|run| run.directory.clone()).collect();
+    records::choose(name, &names)
+}
+
 /// Position of a run by its name, or of the first run since a time.
 fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Error> {
-    if let Some(position) = runs.iter().position(|run| run.directory == since) {
-        return Ok(position);
-    }
-    let day = || {
-        let day: jiff::civil::Date = since.parse().ok()?;
-        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    let time = match runs.iter().position(|run| run.directory == since) {
+        Some(position) => return Ok(position),
+        None => moment(since).ok(),
     };
-    let Some(time) = since.parse::<Timestamp>().ok().or_else(day) else {
-        let text = format!("`--since {since}` is neither a run of the series nor a time");
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("pass the name of a run in the table, or a time such as `2026-08-22`"));
+    let Some(time) = time else {
+        return run_named(runs.iter(), since)?.ok_or_else(|| {
+            let text = format!("`--since {since}` is neither a run of the series nor a time");
+            Error::new(Kind::BadInput, text)
+                .with_hint("pass the name of a run in the table, or a time such as `2026-08-22`")
+        });
     };
     let is_since = |run: &HistoryRun| {
         let started: Option<Timestamp> = run.started_at.parse().ok();
@@ -168,16 +193,13 @@ fn nothing_found(
         Some(workload) => format!(" of `{workload}`"),
         None => String::new(),
     };
-    let text = format!("no complete runs{of} in `{directory}`");
-    let failure = Error::new(Kind::BadInput, text);
-    if !others.is_empty() {
-        let names: Vec<&str> = others.iter().map(String::as_str).collect();
-        return failure.with_hint(format!("the folder has runs of {}", names.join(", ")));
-    }
-    match left_out.first() {
-        Some(one) => failure.with_hint(format!("skipped {one}")),
-        None => failure.with_hint(FOLDER_HINT),
-    }
+    let names: Vec<&str> = others.iter().map(String::as_str).collect();
+    let hint = match left_out.first() {
+        _ if !names.is_empty() => format!("the folder has runs of {}", names.join(", ")),
+        Some(one) => format!("skipped {one}"),
+        None => FOLDER_HINT.to_owned(),
+    };
+    Error::new(Kind::BadInput, format!("no complete runs{of} in `{directory}`")).with_hint(hint)
 }
 
 /// Finds the run directories below a folder, without searching inside of runs.
@@ -186,19 +208,8 @@ pub(crate) fn find_runs(
     depth: usize,
     found: &mut Vec<PathBuf>,
 ) -> Result<(), Error> {
-    let unusable = |error: std::io::Error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot read `{}`", folder.display()))
-    };
-    for entry in std::fs::read_dir(folder).map_err(unusable)? {
-        let path = entry.map_err(unusable)?.path();
-        if path.join("run.json").is_file() {
-            found.push(path);
-        } else if depth > 1 && path.is_dir() && !path.is_symlink() {
-            find_runs(&path, depth - 1, found)?;
-        }
-    }
-    Ok(())
+    let is_run = |path: &Path| path.join(RunDocument::FILE).is_file();
+    records::search(folder, depth, &is_run, found)
 }
 
 /// Relation of a run directory to the series.
@@ -225,7 +236,7 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
         return Ok(Found::Changed(texts::text(&changed)));
     }
     let windows = responses(folder, PhaseKind::Measure, None).map_err(|error| error.to_string())?;
-    let series = Series::new(&measured(&windows, is_open(&document)).samples);
+    let series = series::Series::new(&measured(&windows, is_open(&document)).samples);
     const US_PER_NS: f64 = 1e-3;
     let value = |statistic, unit: f64| series.value(statistic).map(|value| value * unit);
     let percentile = |percent| value(Statistic::Percentile { percent }, US_PER_NS);
@@ -249,26 +260,62 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
     Ok(Found::Run(Box::new((document, run))))
 }
 
-/// Fails if the runs have different plans.
-fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Error> {
-    let Some((first, _)) = runs.first() else {
-        return Ok(());
-    };
-    let key = |document: &RunDocument| {
-        let part = |name: &str| document.plan.get(name).cloned().unwrap_or_default();
-        ["name", "data", "operations", "keys", "access", "schedule"].map(part)
-    };
-    let other = runs.iter().find(|(document, _)| key(document) != key(first));
-    match other {
-        None => Ok(()),
-        Some((document, run)) => {
-            let text = format!(
-                "the runs have different plans: `{}` ran `{}`, `{}` ran another plan or used other data",
-                run.directory, document.name, first.name
-            );
-            Err(Error::new(Kind::BadInput, text).with_hint(
-                "select one with `--workload NAME`, or keep each series in its own folder",
-            ))
+/// The runs of one plan with the same data, server settings and load.
+struct Series {
+    /// Name of the plan.
+    name: String,
+    runs: Vec<HistoryRun>,
+    /// One line about each other series among the runs.
+    others: Vec<String>,
+}
+
+impl Series {
+    /// The series of the run at this position.
+    fn of(runs: Vec<(RunDocument, HistoryRun)>, like: usize) -> Series {
+        let chosen = runs[like].0.clone();
+        let same = |a: &RunDocument, b: &RunDocument| {
+            a.name == b.name && series_differences(&a.plan, &b.plan).is_empty()
+        };
+        let mut own = Vec::new();
+        // The first run of each other series, the name of its last run, and the number of its runs.
+        let mut others: Vec<(RunDocument, String, usize)> = Vec::new();
+        for (document, run) in runs {
+            if same(&document, &chosen) {
+                own.push(run);
+                continue;
+            }
+            match others.iter_mut().find(|(first, ..)| same(first, &document)) {
+                Some((_, last, number)) => (*last, *number) = (run.directory, *number + 1),
+                None => others.push((document, run.directory, 1)),
+            }
         }
+        let others = others.iter().map(|(first, last, number)| {
+            let (runs, name) = (Quantity::counted(*number as u64, "run"), &first.name);
+            let why = difference(first, &chosen);
+            format!("{runs} of `{name}`{why}; show with `--like {last}`")
+        });
+        Series { others: others.collect(), name: chosen.name, runs: own }
     }
+}
+
+/// Most differing keys that are named.
+const MOST_KEYS: usize = 2;
+
+/// The keys in which a run of the same plan differs. Another plan differs by its name.
+fn difference(other: &RunDocument, chosen: &RunDocument) -> String {
+    if other.name != chosen.name {
+        return String::new();
+    }
+    let found = series_differences(&other.plan, &chosen.plan);
+    let keys = found.iter().take(MOST_KEYS).map(|one| {
+        let number = |text: &str| {
+            text.parse::<u64>().map_or_else(|_| text.to_owned(), |n| Quantity::count(n).to_string())
+        };
+        format!("`{}` {} instead of {}", one.what, number(&one.a), number(&one.b))
+    });
+    let mut keys: Vec<String> = keys.collect();
+    if found.len() > MOST_KEYS {
+        keys.push(Quantity::counted((found.len() - MOST_KEYS) as u64, "more key"));
+    }
+    format!(" with {}", keys.join(", "))
 }

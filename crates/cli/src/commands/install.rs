@@ -1,63 +1,102 @@
-//! `dyno server install` and `dyno server list --installed`.
+//! `dyno server install` and `dyno server list --installed`, and the installation for a command that finds no server.
 
-use crate::args::ServerInstallArguments;
+use crate::args::servers::ServerInstallArguments;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::messages::{pretty_json, print_data};
+use crate::messages::{DataFormat, print_data};
 use crate::surroundings::Surroundings;
 use dyno_engine::{Error, Kind};
-use dyno_report::Format;
+use dyno_report::page::table::Table;
+use dyno_report::table_text;
 use dyno_servers::{
-    Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, PINS, Pin, Platform,
-    default_pin, find_pin,
+    Installed, InstalledServer, InstalledServers, Installer, LICENCE, PINS, Pin, Platform,
+    ServerError, default_pin, find_pin,
 };
 use jiff::Timestamp;
-use std::fmt::Write as _;
+use serde_json::json;
 use std::path::PathBuf;
-
-/// A maintained version, as an example for `--from`.
-const MAINTAINED: &str = "8.0.4";
 
 /// Executes `dyno server install`.
 pub(crate) fn install(
     arguments: &ServerInstallArguments,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
-    let folder = folder(invocation.surroundings)?;
     let messages = invocation.messages;
-    let installer = Installer {
-        folder: &folder,
-        interrupted: &|| invocation.cancel.requested(),
-        waiting: &|| messages.note("waiting for another installation to finish"),
-        now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    };
     if let Some(name) = &arguments.remove {
-        installer.remove(name)?;
+        with_installer(invocation, |installer| Ok(installer.remove(name)?))?;
         messages.note(&format!("removed `{name}`"));
         return Ok(Exit::Done);
     }
     let installed = match &arguments.from {
-        Some(file) => installer.take(file, arguments.sha256.as_deref())?,
-        None => {
-            let platform = Platform::detect();
-            let pin = match &arguments.version {
-                Some(version) => find_pin(version)?,
-                None => default_pin(&platform),
-            };
-            let begins = || messages.note(&what_is_fetched(pin, &platform));
-            installer.fetch(pin, &platform, &begins)?
-        }
+        Some(file) => with_installer(invocation, |installer| {
+            Ok(installer.take(file, arguments.sha256.as_deref())?)
+        })?,
+        None => fetch(arguments.version.as_deref(), invocation)?,
     };
+    let server = announce(installed, invocation);
+    print_data(&format!("{}\n", server.program.display()))?;
+    Ok(Exit::Done)
+}
+
+/// Whether a command failed because this machine has no server, and may install one. A dry run changes nothing.
+pub(crate) fn is_wanted(failure: &Error, surroundings: &Surroundings) -> bool {
+    let no_server = failure.cause.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(ServerError::NoServer))
+            || matches!(cause.downcast_ref(), Some(ServerError::NotFound { program: "mongod", .. }))
+    });
+    no_server && !surroundings.no_install && std::env::args_os().all(|word| word != "--dry-run")
+}
+
+/// Installs the default server for a command that found none.
+pub(crate) fn install_default(invocation: Invocation<'_>) -> Result<(), Error> {
+    invocation.messages.note("no `mongod` found; `DYNO_NO_INSTALL=1` prevents its installation");
+    let installed = fetch(None, invocation)
+        .map_err(|error| error.context("no server was found, and none can be installed"))?;
+    announce(installed, invocation);
+    Ok(())
+}
+
+fn with_installer<T>(
+    invocation: Invocation<'_>,
+    work: impl FnOnce(&Installer<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let environment = invocation.environment();
+    // uv and pipx install into an environment of its own, which has `pip`. The Python on `PATH` may lack it.
+    let beside = environment.executable.as_ref().map(|program| program.with_file_name("python3"));
+    let python = beside.filter(|path| path.is_file()).unwrap_or_else(|| "python3".into());
+    work(&Installer {
+        python: &python,
+        folder: &folder(invocation.surroundings)?,
+        interrupted: &|| invocation.cancel.requested(),
+        waiting: &|| invocation.messages.note("waiting for another installation to finish"),
+        now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    })
+}
+
+/// Fetches a version, or the one that suits this machine.
+fn fetch(version: Option<&str>, invocation: Invocation<'_>) -> Result<Installed, Error> {
+    let platform = Platform::detect();
+    let pin = match version {
+        Some(version) => find_pin(version)?,
+        None => default_pin(&platform),
+    };
+    let begins = || invocation.messages.note(&what_is_fetched(pin, &platform));
+    with_installer(invocation, |installer| Ok(installer.fetch(pin, &platform, &begins)?))
+}
+
+fn announce(installed: Installed, invocation: Invocation<'_>) -> InstalledServer {
     let (server, how) = match installed {
         Installed::New(server) => (server, "is installed"),
         Installed::Existing(server) => (server, "was installed before"),
     };
+    let messages = invocation.messages;
     messages.note(&format!("`mongod` {} {how}", server.name));
-    print_data(&format!("{}\n", server.program.display()))?;
     if is_pinned(&server) {
-        messages.note(&maintained());
+        messages.note(
+            "MongoDB no longer maintains 6.0; `dyno server install --from ARCHIVE` installs later versions from https://www.mongodb.com/try/download/community",
+        );
     }
-    Ok(Exit::Done)
+    server
 }
 
 fn is_pinned(server: &InstalledServer) -> bool {
@@ -91,62 +130,24 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-fn maintained() -> String {
-    // MongoDB names its archives by the architecture.
-    let architecture = std::env::consts::ARCH;
-    let archive = format!("mongodb-linux-{architecture}-ubuntu2204-{MAINTAINED}.tgz");
-    format!(
-        "MongoDB no longer maintains 6.0; to install a later version:\n  curl -fO https://fastdl.mongodb.org/linux/{archive} && dyno server install --from {archive}\n(other archives: https://www.mongodb.com/try/download/community)"
-    )
-}
-
 /// Lists the installed servers.
-pub(crate) fn list(format: Format, surroundings: &Surroundings) -> Result<Exit, Error> {
+pub(crate) fn list(format: DataFormat, surroundings: &Surroundings) -> Result<Exit, Error> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let servers = installed.list();
-    print_data(&match format {
-        Format::Json => json(&servers),
-        _ => table(&servers),
-    })?;
+    let data = |server: &InstalledServer| json!({ "name": server.name, "program": server.program, "origin": server.origin });
+    let all: Vec<serde_json::Value> = servers.iter().map(data).collect();
+    format.print(&all, |_| table(&servers))?;
     Ok(Exit::Done)
-}
-
-fn json(servers: &[InstalledServer]) -> String {
-    let all: Vec<serde_json::Value> = servers
-        .iter()
-        .map(|server| {
-            serde_json::json!({
-                "name": server.name,
-                "program": server.program,
-                "origin": server.origin,
-            })
-        })
-        .collect();
-    pretty_json(&all)
 }
 
 fn table(servers: &[InstalledServer]) -> String {
     if servers.is_empty() {
         return "no installed servers; install one with `dyno server install`\n".to_owned();
     }
-    let width = servers.iter().map(|server| server.name.len()).max();
-    let width = width.unwrap_or(0).max("NAME".len());
-    let mut text = format!("{:width$}  EDITION     PROGRAM AND ORIGIN\n", "NAME");
-    for server in servers {
-        let edition = match server.origin.edition {
-            Edition::Community => "Community",
-            Edition::Enterprise => "Enterprise",
-            Edition::Percona => "Percona",
-        };
-        let _ = writeln!(
-            text,
-            "{:width$}  {edition:10}  {}\n{:width$}              from {}, {}",
-            server.name,
-            server.program.display(),
-            "",
-            server.origin.source,
-            server.origin.installed_at,
-        );
-    }
-    text
+    let table = Table::of(servers)
+        .text("name", |server| &server.name)
+        .text("edition", |server| format!("{:?}", server.origin.edition))
+        .text("program", |server| server.program.display())
+        .text("from", |server| format!("{}, {}", server.origin.source, server.origin.installed_at));
+    table_text(&table.table("Installed servers"), None)
 }

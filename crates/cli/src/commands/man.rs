@@ -1,17 +1,26 @@
-//! `dyno man`: manual pages for the program and for each command.
+//! `dyno man` and `dyno completions`: manual pages and shell completions.
 
-use crate::args::{Arguments, ManArguments};
+use crate::args;
+use crate::args::examples;
+use crate::args::tools::{CompletionArguments, ManArguments};
 use crate::exit::Exit;
 use crate::messages::{Messages, print_data};
-use clap::CommandFactory;
 use clap_mangen::Man;
 use dyno_engine::{Error, Kind, OrFault};
 use std::path::Path;
 
+/// Executes `dyno completions`.
+pub(crate) fn completions(arguments: &CompletionArguments) -> Result<Exit, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut args::command(), "dyno", &mut text);
+    print_data(&String::from_utf8_lossy(&text))?;
+    Ok(Exit::Done)
+}
+
 /// Executes `dyno man`.
 pub(crate) fn man(arguments: &ManArguments, messages: Messages) -> Result<Exit, Error> {
     match &arguments.out {
-        None => print_data(&page(Arguments::command())?)?,
+        None => print_data(&page(args::without_examples(), "")?)?,
         Some(folder) => {
             for (name, text) in pages()? {
                 let written = std::fs::create_dir_all(folder)
@@ -32,24 +41,25 @@ fn unwritable(folder: &Path, error: std::io::Error) -> Error {
 
 /// Renders all pages, with their file names.
 fn pages() -> Result<Vec<(String, String)>, Error> {
-    let mut command = Arguments::command();
+    let mut command = args::without_examples();
     command.build();
-    let mut pages = vec![("dyno.1".to_owned(), page(command.clone())?)];
+    let mut pages = vec![("dyno.1".to_owned(), page(command.clone(), "")?)];
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         let name = format!("dyno-{}", subcommand.get_name());
-        let text =
-            page(subcommand.clone().display_name(&name).bin_name(name.replacen('-', " ", 1)))?;
+        let renamed = subcommand.clone().display_name(&name).bin_name(name.replacen('-', " ", 1));
+        let text = page(renamed, subcommand.get_name())?;
         pages.push((format!("{name}.1"), text));
     }
     Ok(pages)
 }
 
-fn page(command: clap::Command) -> Result<String, Error> {
+/// The page of a command, with the examples of `path`.
+fn page(command: clap::Command, path: &str) -> Result<String, Error> {
     let mut text = Vec::new();
     Man::new(command)
         .render(&mut text)
         .or_fault(Kind::Internal, || "cannot render the manual page")?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(String::from_utf8_lossy(&text).into_owned() + &examples::in_roff(path))
 }
 
 #[cfg(test)]
@@ -68,5 +78,9 @@ mod tests {
         let (_, run) =
             pages.iter().find(|(name, _)| name == "dyno-run.1").expect("the page exists");
         assert!(run.contains("tolerate\\-errors"), "{run}");
+        assert!(
+            run.contains(".SH EXAMPLES\n") && run.contains("\ndyno run b \\-\\-rate 5k"),
+            "{run}"
+        );
     }
 }

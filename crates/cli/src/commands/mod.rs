@@ -1,26 +1,23 @@
 //! One file per command, which connects its arguments to the engine and returns an exit code.
 
 pub(crate) mod compare;
-pub(crate) mod completions;
 pub(crate) mod doctor;
-mod doctor_text;
 pub(crate) mod experiments;
 pub(crate) mod export;
 pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod index_build;
 pub(crate) mod install;
-pub(crate) mod load;
+mod limits;
 pub(crate) mod man;
 mod pictures;
 pub(crate) mod report;
 pub(crate) mod responder;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod selfcheck;
-mod selfcheck_text;
 pub(crate) mod server;
 mod server_text;
-pub(crate) mod soak;
 pub(crate) mod status;
 pub(crate) mod stop;
 mod suite;
@@ -35,10 +32,8 @@ use crate::invocation::Invocation;
 use crate::messages::{self, Messages};
 use crate::surroundings::Surroundings;
 use clap::error::ErrorKind;
-use dyno_engine::{Error, Kind};
-use jiff::Timestamp;
+use dyno_engine::{Cancel, Error};
 use std::process::ExitCode;
-use std::time::SystemTime;
 use tracing::Level;
 
 /// Executes the command.
@@ -48,65 +43,67 @@ pub(crate) fn dispatch(
     messages: Messages,
 ) -> Result<Exit, Error> {
     interrupt::let_large_writes_fail();
-    check_clock(SystemTime::now())?;
     if let Some(folder) = arguments.common.state_dir {
         surroundings.environment.state_dir = Some(folder);
     }
-    let surroundings = &surroundings;
-    let state_dir = surroundings.environment.state_dir.as_deref();
-    let measuring = match arguments.command {
-        Command::Report(report) => return report::report(&report, surroundings, messages),
-        Command::Export(export) => return export::export(&export, messages),
-        Command::Compare(compare) => return compare::compare(&compare, surroundings, messages),
-        Command::History(history) => return history::history(&history, surroundings, messages),
-        Command::Completions(completions) => return completions::completions(&completions),
-        Command::Man(man) => return man::man(&man, messages),
-        Command::Status(status) => return status::status(&status, state_dir),
-        Command::Stop(stop) => return stop::stop(&stop, state_dir, messages),
-        Command::Doctor(doctor) => return doctor::doctor(&doctor, surroundings, messages),
-        measuring => measuring,
-    };
-    let cancel = interrupt::install()?;
-    let invocation = Invocation { surroundings, cancel: &cancel, messages, source: None };
-    match measuring {
-        Command::Run(run) => run::run(&run, invocation),
-        Command::Soak(soak) => soak::soak(&soak, invocation),
-        Command::Load(load) => load::load(&load, invocation),
-        Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, invocation),
-        Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, invocation),
-        Command::Sweep(sweep) => experiments::sweep(&sweep, invocation),
-        Command::Xmax(xmax) => experiments::xmax(&xmax, invocation),
-        Command::Slo(slo) => experiments::slo(&slo, invocation),
-        Command::Ab(ab) => experiments::ab(&ab, invocation),
-        Command::Tune(tune) => experiments::tune(&tune, invocation),
-        Command::Resume(resume) => experiments::resume(&resume, invocation),
-        Command::Fleet(fleet) => fleet::fleet(&fleet, invocation),
-        Command::Agent(agent) => fleet::agent(&agent, invocation),
-        Command::Trace(trace) => trace::trace(&trace, invocation),
-        Command::IndexBuild(build) => index_build::index_build(&build, invocation),
-        Command::Tail(arguments) => tail::tail(&arguments, invocation),
-        Command::Server(arguments) => server::server(&arguments, invocation),
-        Command::Responder(responder) => responder::responder(&responder, &cancel),
-        Command::Report(_)
-        | Command::Export(_)
-        | Command::Compare(_)
-        | Command::History(_)
-        | Command::Completions(_)
-        | Command::Man(_)
-        | Command::Status(_)
-        | Command::Stop(_)
-        | Command::Doctor(_) => unreachable!("handled above"),
+    let command = arguments.command;
+    let cancel =
+        if ends_at_first_signal(&command) { Cancel::default() } else { interrupt::install()? };
+    let invocation =
+        Invocation { surroundings: &surroundings, cancel: &cancel, messages, source: None };
+    match execute(&command, invocation) {
+        Err(failure) if install::is_wanted(&failure, &surroundings) => {
+            install::install_default(invocation)?;
+            execute(&command, invocation)
+        }
+        result => result,
     }
 }
 
-/// Refuses a clock with times that cannot be formatted.
-fn check_clock(now: SystemTime) -> Result<(), Error> {
-    match Timestamp::try_from(now) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Error::from_cause(Kind::Environment, error)
-            .context("cannot use the clock of this machine")
-            .with_hint("set the clock of this machine")),
+fn execute(command: &Command, invocation: Invocation<'_>) -> Result<Exit, Error> {
+    match command {
+        Command::Run(run) => run::run(run, invocation),
+        Command::Soak(soak) => run::soak(soak, invocation),
+        Command::Load(load) => run::load(load, invocation),
+        Command::Ycsb(ycsb) => ycsb::ycsb(ycsb, invocation),
+        Command::Selfcheck(selfcheck) => selfcheck::selfcheck(selfcheck, invocation),
+        Command::Experiment(command) => experiments::execute(command, |_, verb| verb(invocation)),
+        Command::Fleet(fleet) => fleet::fleet(fleet, invocation),
+        Command::Agent(agent) => fleet::agent(agent, invocation),
+        Command::Trace(trace) => trace::trace(trace, invocation),
+        Command::IndexBuild(build) => index_build::index_build(build, invocation),
+        Command::Tail(arguments) => tail::tail(arguments, invocation),
+        Command::Server(arguments) => server::server(arguments, invocation),
+        Command::Responder(responder) => responder::responder(responder, invocation.cancel),
+        Command::Runs(runs) => runs::runs(runs, invocation),
+        Command::Report(report) => report::report(report, invocation),
+        Command::Export(export) => export::export(export, invocation.messages),
+        Command::Compare(compare) => compare::compare(compare, invocation),
+        Command::History(history) => history::history(history, invocation),
+        Command::Completions(completions) => man::completions(completions),
+        Command::Man(man) => man::man(man, invocation.messages),
+        Command::Status(status) => status::status(status, invocation),
+        Command::Stop(stop) => stop::stop(stop, invocation),
+        Command::Doctor(doctor) => doctor::doctor(doctor, invocation),
     }
+}
+
+/// Whether a signal may end a command at any time, because it has nothing to save or to stop.
+fn ends_at_first_signal(command: &Command) -> bool {
+    use Command::{Compare, Completions, Doctor, Export, History, Man, Report, Runs, Status, Stop};
+    matches!(
+        command,
+        Compare(_)
+            | Completions(_)
+            | Doctor(_)
+            | Export(_)
+            | History(_)
+            | Man(_)
+            | Report(_)
+            | Runs(_)
+            | Status(_)
+            | Stop(_)
+    )
 }
 
 /// Prints the result of a failed parse: help and version are data, everything else is an error.
@@ -139,17 +136,4 @@ pub(crate) fn start_log(messages: Messages, verbose: bool) {
         .with_target(false)
         .without_time()
         .init();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn clock_beyond_the_year_9999_is_refused() {
-        assert!(check_clock(SystemTime::UNIX_EPOCH).is_ok());
-        let late = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
-        assert_eq!(check_clock(late).unwrap_err().kind, Kind::Environment);
-    }
 }

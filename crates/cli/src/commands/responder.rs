@@ -1,7 +1,7 @@
 //! `dyno responder`: runs the responder as its own process. It prints its address, and ends when its
 //! standard input ends or a signal arrives, so that it never outlives its parent.
 
-use crate::args::ResponderArguments;
+use crate::args::tools::ResponderArguments;
 use crate::exit::Exit;
 use crate::messages::print_data;
 use dyno_engine::{Cancel, Error, Kind, OrFault};
@@ -107,27 +107,25 @@ pub(crate) fn parameter(text: &str) -> Result<Parameter, String> {
     let first = parts.next().and_then(|first| first.split_once('='));
     let (name, value) = first.ok_or("must start with NAME=VALUE")?;
     let mut parameter = Parameter::new(name.trim(), number(value)?);
+    let mut given = Vec::new();
     for part in parts {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        let place = match key.trim() {
-            "best" => &mut parameter.best,
-            "weight" => &mut parameter.weight,
-            "product" => &mut parameter.product,
-            "limit" => &mut parameter.limit,
-            "with" => {
-                if parameter.with.replace(value.trim().to_owned()).is_some() {
-                    return Err("`with` is given twice".to_owned());
-                }
-                continue;
-            }
+        let key = key.trim();
+        if given.contains(&key) {
+            return Err(format!("`{key}` is given twice"));
+        }
+        given.push(key);
+        match key {
+            "best" => parameter.best = Some(number(value)?),
+            "weight" => parameter.weight = Some(number(value)?),
+            "product" => parameter.product = Some(number(value)?),
+            "limit" => parameter.limit = Some(number(value)?),
+            "with" => parameter.with = Some(value.trim().to_owned()),
             key => {
                 return Err(format!(
                     "unknown key `{key}`, expected `best`, `weight`, `with`, `product` or `limit`"
                 ));
             }
-        };
-        if place.replace(number(value)?).is_some() {
-            return Err(format!("`{}` is given twice", key.trim()));
         }
     }
     Ok(parameter)
@@ -185,7 +183,7 @@ mod tests {
             ("p=1,worst=3", "`worst`"),
             ("p=1,", "``"),
             ("p=1,limit=2,limit=3", "twice"),
-            ("p=1,with=a,with=b", "twice"),
+            ("p=1,with=a, with=b", "twice"),
             ("p=1,product=a", "`a`"),
         ] {
             let refused = parameter(text).unwrap_err();

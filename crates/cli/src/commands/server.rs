@@ -1,24 +1,24 @@
 //! `dyno server`: long-lived servers and placements.
 
-use crate::args::{
+use crate::args::servers::{
     ServerArguments, ServerCommand, ServerListArguments, ServerPlanArguments, ServerStartArguments,
     ServerStatusArguments,
 };
 use crate::commands::install;
-use crate::commands::server_text::{self as text, Answer};
+use crate::commands::server_text::{self as text, Answer, Shown};
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::messages::print_data;
+use crate::messages::{DataFormat, print_data};
 use crate::supervisor;
 use crate::task;
 use dyno_engine::deployment::placement::HostPlacement;
-use dyno_engine::detached::{DetachedDeployment, Status, Stopped, state};
+use dyno_engine::detached::state::{self, State};
+use dyno_engine::detached::{DetachedDeployment, Status, Stopped};
 use dyno_engine::run::preflight;
 use dyno_engine::{Error, Kind, OrFault, deployment};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::strangers;
-use dyno_report::Format;
 use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -99,12 +99,8 @@ fn start(
             format!("the deployment `{}` ended immediately", place.name),
         ));
     };
-    let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
-    print_data(&match arguments.format {
-        Format::Json => text::status_json(&place.name, &state, answers),
-        _ => text::status(&place.name, &state, &answers),
-    })?;
     let name = &place.name;
+    print_status(name, &state, arguments.format)?;
     invocation.messages.note(&format!(
         "to load it: DYNO_URI=\"$(dyno server status {name} --uri)\" dyno run a\nto stop it: dyno server stop {name}"
     ));
@@ -145,13 +141,15 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, E
         print_data(&state::secret_uris(&place.folder)?)?;
         return Ok(Exit::Done);
     }
-    let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
-    let all_answer = answers.iter().all(Answer::is_good);
-    print_data(&match arguments.format {
-        Format::Json => text::status_json(name, &state, answers),
-        _ => text::status(name, &state, &answers),
-    })?;
-    Ok(Exit::of_check(all_answer))
+    print_status(name, &state, arguments.format)
+}
+
+/// Asks all servers, and prints their deployment.
+fn print_status(name: &str, state: &State, format: DataFormat) -> Result<Exit, Error> {
+    let answers = state.members.iter().map(Answer::of).collect();
+    let shown = Shown { name, state, answers };
+    format.print(&shown, text::status)?;
+    Ok(Exit::of_check(shown.answers.iter().all(Answer::is_good)))
 }
 
 fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Error> {
@@ -162,10 +160,8 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Error
             all.push((place, standing));
         }
     }
-    print_data(&match arguments.format {
-        Format::Json => text::list_json(&all),
-        _ => text::list(&all),
-    })?;
+    let listed: Vec<_> = all.iter().map(text::listed).collect();
+    arguments.format.print(listed.as_slice(), text::list)?;
     Ok(Exit::Done)
 }
 

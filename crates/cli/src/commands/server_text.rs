@@ -1,10 +1,11 @@
 //! Text and JSON of deployments.
 
-use crate::messages::pretty_json;
 use dyno_engine::detached::state::{MemberState, State};
 use dyno_engine::detached::{DetachedDeployment, Status};
 use dyno_load::connect::Connector;
 use dyno_plan::task::Remote;
+use dyno_report::page::table::{Cell, Table};
+use dyno_report::table_text;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -51,21 +52,17 @@ fn ask(member: &MemberState) -> Result<String, String> {
     Ok(control.hello().role().as_str().to_owned())
 }
 
+/// A deployment and how its servers answer.
 #[derive(Serialize)]
-struct Shown<'a> {
-    name: &'a str,
+pub(crate) struct Shown<'a> {
+    pub(crate) name: &'a str,
     #[serde(flatten)]
-    state: &'a State,
-    answers: Vec<Answer>,
-}
-
-/// Formats a deployment as JSON.
-pub(crate) fn status_json(name: &str, state: &State, answers: Vec<Answer>) -> String {
-    pretty_json(&Shown { name, state, answers })
+    pub(crate) state: &'a State,
+    pub(crate) answers: Vec<Answer>,
 }
 
 /// Formats a deployment for people.
-pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
+pub(crate) fn status(Shown { name, state, answers }: &Shown<'_>) -> String {
     let mut text = String::new();
     let mut fact = |key: &str, value: &str| {
         let _ = writeln!(text, "{key:<10} {value}");
@@ -87,19 +84,15 @@ pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
         }
     }
     text.push('\n');
-    let mut rows =
-        vec![["server", "does", "address", "process", "version", "answer"].map(String::from)];
-    for (member, answer) in state.members.iter().zip(answers) {
-        rows.push([
-            member.name.clone(),
-            member.duty.clone(),
-            member.address.clone(),
-            member.process.to_string(),
-            member.version.clone(),
-            in_words(answer),
-        ]);
-    }
-    text.push_str(&table(&rows));
+    let members: Vec<_> = state.members.iter().zip(answers).collect();
+    let table = Table::of(&members)
+        .text("server", |(member, _)| &member.name)
+        .text("does", |(member, _)| &member.duty)
+        .text("address", |(member, _)| &member.address)
+        .text("process", |(member, _)| member.process)
+        .text("version", |(member, _)| &member.version)
+        .text("answer", |(_, answer)| in_words(answer));
+    text.push_str(&table_text(&table.table("Servers"), None));
     for member in &state.members {
         for deviation in &member.deviations {
             let _ = writeln!(text, "\nwarning: server `{}`: {deviation}", member.name);
@@ -119,8 +112,9 @@ fn in_words(answer: &Answer) -> String {
     }
 }
 
+/// A deployment in a list.
 #[derive(Serialize)]
-struct Listed<'a> {
+pub(crate) struct Listed<'a> {
     name: &'a str,
     /// `up`, `degraded`, `starting`, `unreadable` or `ended`.
     state: &'static str,
@@ -129,7 +123,8 @@ struct Listed<'a> {
     deployment: Option<&'a State>,
 }
 
-fn listed((place, standing): &(DetachedDeployment, Status)) -> Listed<'_> {
+/// The entry of a deployment.
+pub(crate) fn listed((place, standing): &(DetachedDeployment, Status)) -> Listed<'_> {
     let (state, deployment, problem) = match standing {
         Status::Up(state) => ("up", Some(&**state), None),
         Status::Degraded(state, problem) => ("degraded", Some(&**state), Some(problem.as_str())),
@@ -140,50 +135,25 @@ fn listed((place, standing): &(DetachedDeployment, Status)) -> Listed<'_> {
     Listed { name: &place.name, state, problem, deployment }
 }
 
-/// Formats all deployments as JSON.
-pub(crate) fn list_json(all: &[(DetachedDeployment, Status)]) -> String {
-    pretty_json(&all.iter().map(listed).collect::<Vec<_>>())
-}
-
 /// Formats all deployments for people.
-pub(crate) fn list(all: &[(DetachedDeployment, Status)]) -> String {
-    if all.is_empty() {
+pub(crate) fn list(listed: &[Listed<'_>]) -> String {
+    if listed.is_empty() {
         return "no deployments; start one with `dyno server start`\n".into();
     }
-    let mut rows =
-        vec![["name", "state", "topology", "program", "started", "uri"].map(String::from)];
-    for one in all.iter().map(listed) {
-        let of = |what: &dyn Fn(&State) -> String| one.deployment.map_or_else(String::new, what);
-        rows.push([
-            one.name.to_owned(),
-            one.state.into(),
-            of(&|state| state.topology.clone()),
-            of(&|state| state.program.clone()),
-            of(&|state| state.started.clone()),
-            of(&|state| state.uris.join(" ")),
-        ]);
-    }
-    let mut text = table(&rows);
-    for one in all.iter().map(listed) {
+    let known =
+        |one: &Listed<'_>, fact: fn(&State) -> String| Cell::known(one.deployment.map(fact));
+    let table = Table::of(listed)
+        .text("name", |one| one.name)
+        .text("state", |one| one.state)
+        .text("topology", |one| known(one, |state| state.topology.clone()))
+        .text("program", |one| known(one, |state| state.program.clone()))
+        .text("started", |one| known(one, |state| state.started.clone()))
+        .text("uri", |one| known(one, |state| state.uris.join(" ")));
+    let mut text = table_text(&table.table("Deployments"), None);
+    for one in listed {
         if let Some(problem) = one.problem {
             let _ = writeln!(text, "\nwarning: `{}`: {problem}", one.name);
         }
-    }
-    text
-}
-
-/// Aligns the columns, without padding the last one.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:<width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
     }
     text
 }

@@ -1,11 +1,14 @@
 //! `dyno status`: shows the live state files of the runs in progress.
 
-use crate::args::StatusArguments;
+use crate::args::standing::StatusArguments;
 use crate::exit::Exit;
+use crate::invocation::Invocation;
 use crate::messages::{pretty_json, print_data};
+use crate::records;
+use dyno_engine::Error;
 use dyno_engine::run::live::{self, LiveState, sparkline};
-use dyno_engine::{Error, Kind};
 use dyno_record::quantity::Quantity;
+use jiff::Timestamp;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,7 +19,11 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 const BARS: usize = 60;
 
 /// Executes `dyno status`.
-pub(crate) fn status(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
+pub(crate) fn status(
+    arguments: &StatusArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Error> {
+    let state_dir = invocation.environment().state_dir.as_deref();
     let mut exit = look(arguments, state_dir)?;
     while arguments.follow && exit == Exit::Done {
         std::thread::sleep(FOLLOW_EVERY);
@@ -27,17 +34,11 @@ pub(crate) fn status(arguments: &StatusArguments, state_dir: Option<&Path>) -> R
 }
 
 fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
-    let run = arguments.run.as_deref();
-    if let Some(run) = run.filter(|run| !run.exists()) {
-        let text = format!("the folder `{}` does not exist", run.display());
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("name a run directory, or none to list all runs in progress"));
-    }
-    let states = find(run, state_dir);
+    let states = find(arguments.run.as_deref(), state_dir)?;
     if arguments.json {
         print_data(&pretty_json(&states))?;
     } else if states.is_empty() {
-        print_data("no runs in progress\n")?;
+        print_data("No run in progress\n")?;
     } else {
         let texts: Vec<String> = states.iter().map(text).collect();
         print_data(&texts.join("\n"))?;
@@ -46,10 +47,21 @@ fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, E
 }
 
 /// Finds the run in progress in a directory, or all runs in progress.
-pub(crate) fn find(run: Option<&Path>, state_dir: Option<&Path>) -> Vec<LiveState> {
-    match run {
-        Some(directory) => live::read(directory).into_iter().collect(),
+///
+/// # Errors
+/// The directory does not exist.
+pub(crate) fn find(run: Option<&Path>, state_dir: Option<&Path>) -> Result<Vec<LiveState>, Error> {
+    Ok(match run {
+        Some(given) => live::read(&records::folder(given)?).into_iter().collect(),
         None => state_dir.map(live::running).unwrap_or_default(),
+    })
+}
+
+/// A time without its fraction of a second.
+fn in_seconds(time: &str) -> String {
+    match time.parse::<Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => time.to_owned(),
     }
 }
 
@@ -59,7 +71,7 @@ fn text(state: &LiveState) -> String {
         state.name,
         state.directory.display(),
         state.process,
-        state.started_at
+        in_seconds(&state.started_at)
     )];
     let Some(phase) = state.phase else {
         lines.push("  preparing".to_owned());
@@ -73,10 +85,8 @@ fn text(state: &LiveState) -> String {
         }
         (None, None) => String::new(),
     };
-    let mut figures = vec![
-        format!("{}: {elapsed}{planned}", phase.as_str()),
-        Quantity::per_second(state.rate_per_s).to_string(),
-    ];
+    let mut figures = vec![format!("{}: {elapsed}{planned}", phase.as_str())];
+    figures.extend(state.rate_per_s.map(|rate| Quantity::per_second(rate).to_string()));
     for (name, value_us) in [("p50", state.response_p50_us), ("p99", state.response_p99_us)] {
         figures.extend(value_us.map(|us| format!("{name} {}", Quantity::microseconds(us))));
     }
@@ -102,11 +112,11 @@ mod tests {
             name: "a".into(),
             directory: "/runs/x".into(),
             process: 7,
-            started_at: "2026-01-01T00:00:00Z".into(),
+            started_at: "2026-01-01T00:00:00.123456789Z".into(),
             phase: Some(PhaseKind::Measure),
             elapsed_s: 120.0,
             planned_s: Some(3_600.0),
-            rate_per_s: 5_000.0,
+            rate_per_s: Some(5_000.0),
             response_p50_us: Some(200.0),
             timeline_per_s: vec![5_000.0, 2_500.0, 5_000.0],
             notices: vec!["the rate fell".into()],
@@ -114,7 +124,7 @@ mod tests {
         };
         let text = text(&state);
         let lines: Vec<&str> = text.lines().collect();
-        for shown in ["a ", "/runs/x", "process 7", "2026-01-01T00:00:00Z"] {
+        for shown in ["a ", "/runs/x", "process 7", "since 2026-01-01 00:00:00 UTC)"] {
             assert!(lines[0].contains(shown), "{text}");
         }
         assert!(lines[1].contains("5,000/s, p50 200"), "{text}");

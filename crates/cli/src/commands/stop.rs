@@ -1,27 +1,23 @@
 //! `dyno stop`: asks a run in progress to end, and waits for its end.
 
-use crate::args::StopArguments;
+use crate::args::standing::StopArguments;
 use crate::commands::status;
 use crate::exit::Exit;
-use crate::messages::Messages;
+use crate::invocation::Invocation;
 use dyno_engine::run::live;
 use dyno_engine::{Error, Kind};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Interval between checks for the end of the run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Executes `dyno stop`.
-pub(crate) fn stop(
-    arguments: &StopArguments,
-    state_dir: Option<&Path>,
-    messages: Messages,
-) -> Result<Exit, Error> {
-    let states = status::find(arguments.run.as_deref(), state_dir);
+pub(crate) fn stop(arguments: &StopArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
+    let state_dir = invocation.environment().state_dir.as_deref();
+    let states = status::find(arguments.run.as_deref(), state_dir)?;
     let state = match states.as_slice() {
         [] => {
             return Err(Error::new(Kind::Environment, "no run in progress")
@@ -40,11 +36,6 @@ pub(crate) fn stop(
     let process = process.map(Pid::from_raw).ok_or_else(|| {
         Error::new(Kind::Environment, format!("the run in `{place}` did not record its process"))
     })?;
-    if kill(process, None) == Err(Errno::ESRCH) {
-        let text = format!("the process of the run in `{place}` is gone");
-        return Err(Error::new(Kind::Environment, text)
-            .with_hint(format!("show its record with `dyno report {place}`")));
-    }
     if !live::is_locked_by(&state.directory, state.process) {
         let text = format!("process {process} is not a run in `{place}`");
         return Err(Error::new(Kind::Environment, text).with_hint(
@@ -59,7 +50,7 @@ pub(crate) fn stop(
         }
     }
     let deadline = Instant::now() + arguments.wait.0;
-    while kill(process, None).is_ok() && status::find(Some(&state.directory), None).len() == 1 {
+    while kill(process, None).is_ok() && live::read(&state.directory).is_some() {
         if Instant::now() >= deadline {
             let text = format!("the run in `{place}` did not end within {}", arguments.wait);
             return Err(Error::new(Kind::Environment, text).with_hint(
@@ -68,6 +59,6 @@ pub(crate) fn stop(
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    messages.note(&format!("ended; show the record with `dyno report {place}`"));
+    invocation.messages.note(&format!("ended; show the record with `dyno report {place}`"));
     Ok(Exit::Done)
 }

@@ -1,24 +1,21 @@
 //! `dyno run` with several workloads, or with several values of a key: executes a suite.
 
-use super::experiments::{self, Output};
-use crate::args::{RunArguments, SuiteArguments};
+use super::experiments;
+use crate::args::run::{RunArguments, SuiteArguments};
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::reports::check_experiment_format;
 use crate::task;
 use dyno_engine::experiment::axes::is_several;
-use dyno_engine::experiment::request::ExperimentOptions;
 use dyno_engine::experiment::suite::{self, SuiteRequest};
 use dyno_engine::{Error, Kind};
 use dyno_plan::model::ScheduleKind;
 use dyno_plan::suite::SuitePlan;
 use dyno_plan::units::Rate;
-use dyno_record::experiment::Verb;
 
 /// The suite request of the arguments; `None` for a single run.
 pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>, Error> {
     let run = &arguments.run;
-    let typed = run.target.workload.iter().chain(&arguments.workloads);
+    let typed = run.base.target.workload.iter().chain(&arguments.workloads);
     let typed: Vec<String> = typed.cloned().collect();
     let plan = plan(&typed)?;
     let is_list = |(key, text): &(String, String)| is_several(key, text);
@@ -26,17 +23,17 @@ pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>
         || typed.len() > 1
         || arguments.repeat.is_some_and(|repeat| repeat > 1)
         || arguments.below.is_some()
-        || run.target.start.settings.iter().any(is_list);
+        || run.base.target.server.start.settings.iter().any(is_list);
     if !is_suite {
         return Ok(None);
     }
-    if run.target.wsf.is_some() {
+    if run.base.target.wsf.is_some() {
         let text = "`--wsf` sets the parameters of a single run, not of a suite";
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("remove `--wsf`, or pass one workload without lists of values"));
     }
     let mut settings = plan.as_ref().map_or(Vec::new(), SuitePlan::settings);
-    settings.extend(run.target.start.settings.iter().cloned());
+    settings.extend(run.base.target.server.start.settings.iter().cloned());
     let of_plan = plan.as_ref();
     let repeat = arguments.repeat.or(of_plan.and_then(|plan| plan.repeat));
     let below = arguments.below.or(of_plan.and_then(|plan| plan.below));
@@ -46,7 +43,7 @@ pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>
         settings,
         repeat: repeat.unwrap_or(1),
         below: below.map(|below| below.0),
-        embedded_server: run.target.start.embedded_server.clone(),
+        embedded_server: run.base.target.server.start.embedded_server.clone(),
     }))
 }
 
@@ -72,31 +69,16 @@ pub(super) fn suite(
     run: &RunArguments,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
-    check_experiment_format(Verb::Suite, run.output.format)?;
     let resolve = |workload: Option<&str>,
                    settings: task::Settings<'_>,
                    (schedule, rate_per_s): (Option<ScheduleKind>, Option<f64>)| {
         let mut run = run.clone();
-        run.target.workload = workload.map(str::to_owned);
-        run.target.start.settings = settings.to_vec();
+        run.base.target.workload = workload.map(str::to_owned);
+        run.base.target.server.start.settings = settings.to_vec();
         run.schedule = schedule.or(run.schedule);
         run.rate = rate_per_s.map(Rate).or(run.rate);
         task::of_run(&run, invocation.surroundings)
     };
     let (document, tasks) = suite::plan(request, &resolve, invocation.environment())?;
-    let options = ExperimentOptions {
-        fresh: run.data.fresh,
-        drop_foreign: run.data.drop_foreign,
-        no_load: run.no_load,
-        out: run.output.out.clone(),
-        embedded_server: request.embedded_server.clone(),
-        ..experiments::options(invocation)
-    };
-    let output = Output {
-        metrics: &run.metrics,
-        dry_run: run.output.dry_run,
-        format: run.output.format,
-        extent: &run.output.extent,
-    };
-    experiments::perform(document, tasks, options, output, invocation)
+    experiments::perform(document, tasks, &run.base, invocation)
 }

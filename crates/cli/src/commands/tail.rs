@@ -1,17 +1,16 @@
 //! `dyno tail`: sends messages through a capped collection with each driver in turn, and explains their latency.
 
 use crate::annotator::annotate;
-use crate::args::TailArguments;
+use crate::args::tail::TailArguments;
 use crate::exit::Exit;
 use crate::export::annotations;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::reports;
+use crate::reports::{self, Report};
 use crate::task;
-use dyno_engine::Error;
 use dyno_engine::observer::Shared;
-use dyno_engine::standalone::StandaloneOptions;
 use dyno_engine::task::announce;
+use dyno_engine::{Error, RunOptions};
 use dyno_results::AnalysedMessages;
 use dyno_tail::experiment::{TailOptions, check, perform};
 
@@ -21,13 +20,14 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     let mut messages = invocation.messages;
     announce(&task, &Shared::new(&mut messages));
     let options = TailOptions {
-        common: StandaloneOptions {
+        common: RunOptions {
             environment: invocation.environment().clone(),
-            embedded_server: arguments.start.embedded_server.clone(),
+            embedded_server: arguments.server.start.embedded_server.clone(),
             out: arguments.out.clone(),
+            ..RunOptions::default()
         },
         drivers: arguments.sending.drivers.clone(),
-        uri: arguments.uri.clone(),
+        uri: arguments.server.uri.clone(),
     };
     if arguments.dry_run {
         print_data(&task.plan_text())?;
@@ -40,8 +40,6 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     let annotation = annotations::of_messages(&analysed.document);
     annotate(&analysed.document.plan, annotation.as_slice(), invocation);
     let shown = (arguments.page.format, &arguments.page.extent);
-    reports::present(folder, shown, invocation, |format, options| {
-        reports::messages_text(&analysed, format, options)
-    })?;
+    reports::present(folder, shown, &Report::Tail(analysed), invocation)?;
     finished.fault.map_or(Ok(Exit::Done), Err)
 }

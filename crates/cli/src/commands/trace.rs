@@ -1,10 +1,9 @@
 //! `dyno trace`: traces the file I/O of processes.
 
-use crate::args::TraceArguments;
+use crate::args::trace::TraceArguments;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::messages::{Messages, print_data};
-use crate::reports;
+use crate::reports::{self, Report};
 use dyno_engine::deployment::locality::{self, process_at};
 use dyno_engine::recording::child::Program;
 use dyno_engine::recording::roles::Tables;
@@ -67,24 +66,15 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
         }
     };
     let ending = traced.record(recording)?;
-    let document = ending.document;
-    traced.tell_end(&document, &folder);
+    for caveat in &ending.document.caveats {
+        invocation.messages.warning(&dyno_report::texts::text(&caveat.statement));
+    }
     let asked = TraceOptions { gap_bytes: Some(arguments.gap.0), part, ..TraceOptions::default() };
-    let analysed = match AnalysedTrace::open(&folder, &asked) {
-        Ok(analysed) => analysed,
-        // The length was unknown until now: the trace is valid, and its reports omit the slices.
-        Err(error) => {
-            let plain = TraceOptions { part: TracePart::default(), ..asked };
-            reports::write_trace(&AnalysedTrace::open(&folder, &plain)?, &folder)?;
-            return Err(error.into());
-        }
-    };
-    reports::write_trace(&analysed, &folder)?;
-    let extent = reports::extent_of(&folder, &arguments.page.extent);
-    let options = reports::terminal_options(invocation.surroundings, extent);
-    let text = reports::trace_text(&analysed, arguments.page.format, &options)
-        .map_err(reports::refused)?;
-    print_data(&text)?;
+    let analysed = AnalysedTrace::open(&folder, &asked).map_err(|error| {
+        Error::from(error).context(format!("cannot show `{}`", folder.display()))
+    })?;
+    let shown = (arguments.page.format, &arguments.page.extent);
+    reports::present(&folder, shown, &Report::Trace(analysed), invocation)?;
     Ok(ending.exit)
 }
 
@@ -276,14 +266,6 @@ impl Traced<'_> {
             }
             _ => Exit::Done,
         }
-    }
-
-    fn tell_end(&self, document: &TraceDocument, folder: &Path) {
-        let messages: Messages = self.invocation.messages;
-        for caveat in &document.caveats {
-            messages.warning(&dyno_report::texts::text(&caveat.statement));
-        }
-        messages.note(&format!("the trace is in `{}`", folder.display()));
     }
 }
 

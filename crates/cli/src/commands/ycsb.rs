@@ -1,25 +1,34 @@
 //! `dyno ycsb`: replaces `bin/ycsb`, and reports where it deviates to be correct.
 
-use crate::args::{MetricsArguments, YcsbArguments};
+use crate::args::run::YcsbArguments;
+use crate::args::standing::MetricsArguments;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
-use crate::reports::ReportFiles;
+use crate::reports::{ReportFiles, refused};
 use crate::surroundings::Surroundings;
-use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
-use crate::ycsb::output::export;
+use crate::ycsb::arguments::{self, Parsed, YcsbCommand, parse};
 use crate::ycsb::status::Status;
-use crate::ycsb::words;
+use dyno_engine::files::write_file;
 use dyno_engine::run::options::Extent;
-use dyno_engine::{Error, Finished, Kind, RunOptions, VERSION};
+use dyno_engine::{Error, Finished, Kind, OrFault, RunOptions, VERSION};
+use dyno_load::LoadError;
+use dyno_load::connect::ConnectError;
 use dyno_load::job::RetryRule;
+use dyno_load::operation::OperationError;
 use dyno_plan::resolve::{PlanError, resolve_ycsb};
 use dyno_plan::task::Task;
 use dyno_plan::uri::redact;
-use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, in_ycsb_words, resolve};
+use dyno_plan::ycsb::{
+    Phase, Properties, YcsbClientOptions, YcsbPlan, in_ycsb_words, property_of_option, resolve,
+};
 use dyno_record::model::PhaseKind;
-use std::path::{Path, PathBuf};
+use dyno_record::reader::Run;
+use dyno_report::ycsb::YcsbOptions;
+use dyno_report::{Format, RenderOptions};
+use dyno_wire::code::DUPLICATE_KEY;
+use std::path::Path;
 
 /// Executes `dyno ycsb`. Hints use the option names of `dyno ycsb`.
 pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
@@ -32,20 +41,36 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
 fn run(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let command = match parse(&arguments.arguments)? {
         Parsed::Help => {
-            print_data(HELP)?;
+            print_data(&arguments::help())?;
             return Ok(Exit::Done);
         }
         Parsed::Run(command) => command,
     };
     let messages = invocation.messages;
     greet(&arguments.arguments, messages);
-    let resolved = resolve(&command.properties, command.phase, command.lenient)
-        .map_err(|problems| PlanError::Properties(words::problems(problems)))?;
+    let resolved =
+        resolve(&command.properties, command.phase, command.lenient).map_err(|mut problems| {
+            for problem in &mut problems {
+                problem.hint = problem.hint.as_deref().map(in_ycsb_words);
+            }
+            PlanError::Properties(problems)
+        })?;
     let options = resolved.client.clone();
     check_granularity(&options)?;
     let task = task(resolved, &command, invocation.surroundings)?;
-    let folder = Folder::new(command.out.as_deref());
-    let run_options = run_options(&command, &options, &folder, invocation);
+    let temporary;
+    let folder = match command.out.as_deref() {
+        Some(out) => out,
+        // YCSB does not leave files in the current folder.
+        None => {
+            temporary = tempfile::Builder::new()
+                .prefix("dyno-ycsb-")
+                .tempdir()
+                .or_fault(Kind::Environment, || "cannot create a temporary folder")?;
+            temporary.path()
+        }
+    };
+    let run_options = run_options(&command, &options, folder, invocation);
     let arguments = MetricsArguments { metrics: command.metrics, metrics_token: None };
     let endpoint = Endpoint::resolve(&arguments, invocation.surroundings)?;
     let metrics = Metrics::serve(endpoint, messages)?;
@@ -54,17 +79,37 @@ fn run(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Er
     messages.note("Starting test.");
     let mut observer = ((&mut status, messages), (feed, ReportFiles { messages }));
     let outcome = dyno_engine::run(&task, &run_options, &mut observer, invocation.cancel);
-    let outcome = outcome.map_err(|error| words::error(error, &command.properties));
+    let outcome = outcome.map_err(|error| in_properties(error, &command.properties));
     let finished =
         outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run did not record anything"))?;
-    end(
+    let exit = end(
         finished,
         command.phase,
         &options,
         task.plan.client.tolerated_error_ratio,
         status.failure,
         messages,
-    )
+    );
+    if command.out.is_none() {
+        messages
+            .note("The record and the report of this run were deleted; `--out DIR` keeps them.");
+    }
+    exit
+}
+
+/// Names connection string options in an error by the properties that set them.
+fn in_properties(mut error: Error, properties: &Properties) -> Error {
+    if let Some(ConnectError::Unsupported { options }) = error.cause.downcast_mut() {
+        for option in options {
+            let given = property_of_option(&option.name)
+                .and_then(|name| Some((name, properties.get(name)?)));
+            if let Some((name, value)) = given {
+                option.name = name.to_owned();
+                option.value = value.to_owned();
+            }
+        }
+    }
+    error
 }
 
 /// Refuses a time series with steps shorter than the recording windows that it is made from.
@@ -126,7 +171,7 @@ fn task(
 fn run_options(
     command: &YcsbCommand,
     options: &YcsbClientOptions,
-    folder: &Folder,
+    folder: &Path,
     invocation: Invocation<'_>,
 ) -> RunOptions<'static> {
     let started = command.properties.get("dyno.server").is_some_and(|kind| kind != "uri");
@@ -143,7 +188,7 @@ fn run_options(
             interval_ns: options.insertion_retry_interval_s.saturating_mul(1_000_000_000),
         },
         abort_load: !options.keep_going_on_error,
-        out: Some(folder.path().to_owned()),
+        out: Some(folder.to_owned()),
         embedded_server: invocation.surroundings.environment.embedded_server.clone(),
         selfcheck: invocation.selfcheck(),
         ..RunOptions::default()
@@ -170,7 +215,8 @@ fn end(
     if let Some(fault) = finished.fault {
         // Failed inserts end a load: a failed check rather than an environment error.
         if phase == Phase::Load && totals.failed > 0 && fault.kind == Kind::Environment {
-            messages.failure(&fault);
+            let is_known = fault.cause.downcast_ref::<LoadError>().is_some_and(is_duplicate);
+            messages.failure(&if is_known { fault.with_hint(LOADED_BEFORE) } else { fault });
             return Ok(Exit::CheckFailed);
         }
         return Err(fault);
@@ -193,35 +239,41 @@ fn end(
     Ok(Exit::Done)
 }
 
-/// The run directory of `--out`, or a temporary one, because YCSB does not leave files in the current folder.
-struct Folder {
-    path: PathBuf,
-    temporary: bool,
-}
+/// Remedy for a load of documents that the collection already has.
+const LOADED_BEFORE: &str = "drop the collection, measure its documents with `dyno ycsb run`, or load others with a larger `-p recordcount` and `-p insertstart`";
 
-impl Folder {
-    fn new(asked: Option<&Path>) -> Self {
-        match asked {
-            Some(path) => Folder { path: path.to_owned(), temporary: false },
-            None => {
-                let name = format!("dyno-ycsb-{}", std::process::id());
-                Folder { path: std::env::temp_dir().join(name), temporary: true }
-            }
-        }
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
+fn is_duplicate(error: &LoadError) -> bool {
+    match error {
+        LoadError::Pair { source, .. } => is_duplicate(source),
+        LoadError::Operation { error, .. } => *error == OperationError::Server(DUPLICATE_KEY),
+        _ => false,
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.temporary
-            && let Err(error) = std::fs::remove_dir_all(&self.path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!("cannot remove `{}`: {error}", self.path.display());
-        }
+/// Prints YCSB's output of a phase, or writes it to `exportfile`.
+fn export(run: &Run, phase: PhaseKind, client: &YcsbClientOptions) -> Result<(), Error> {
+    let ycsb = YcsbOptions { phase: Some(phase), client: client.clone() };
+    let options = RenderOptions { ycsb, ..RenderOptions::default() };
+    let text = dyno_report::render(run, None, Format::Ycsb, &options).map_err(refused)?;
+    match &client.export_file {
+        Some(path) => Ok(write_file(path, &text)?),
+        None => print_data(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_named_by_their_properties() {
+        let (target, _) = dyno_plan::uri::parse("mongodb://h/?readPreference=secondary").unwrap();
+        let options = target.unsupported_by_wire;
+        let mut properties = Properties::default();
+        properties.set("mongodb.readPreference", "secondary");
+        let failure = Error::from(ConnectError::Unsupported { options });
+        let failure = in_properties(failure.context("cannot use the string"), &properties);
+        let text = failure.reason();
+        assert!(text.contains("`mongodb.readPreference=secondary`"), "{text}");
     }
 }

@@ -25,7 +25,10 @@ pub(crate) fn fill(view: &IndexBuildView<'_>, table: &mut dyn Table) -> Result<(
         let on = all.iter().find(|on| on.build == build.name);
         let configuration = on.and_then(|on| on.configuration.as_deref());
         let remedy = on.and_then(|on| Some(on.remedy.as_ref()?.kind.as_str()));
-        let mut put = |source: &str, metric: &str, value: f64| {
+        let mut put = |source: &str, metric: &str, value: Option<f64>| {
+            let Some(value) = value else {
+                return Ok(());
+            };
             table.row(&[
                 Cell::Text(&build.name),
                 configuration.into(),
@@ -42,20 +45,16 @@ pub(crate) fn fill(view: &IndexBuildView<'_>, table: &mut dyn Table) -> Result<(
     Ok(())
 }
 
-type Put<'p> = dyn FnMut(&str, &str, f64) -> Result<(), Error> + 'p;
+type Put<'p> = dyn FnMut(&str, &str, Option<f64>) -> Result<(), Error> + 'p;
 
 /// Writes the figures of the documents, the remedy and each server.
 fn documents(on: &BuiltOn, put: &mut Put<'_>) -> Result<(), Error> {
     let collection = &on.collection;
-    put("collection", "servers_count", on.servers.len() as f64)?;
-    put("collection", "documents_count", collection.documents as f64)?;
-    put("collection", "documents_bytes", collection.bytes as f64)?;
-    if let Some(load_s) = collection.load_s {
-        put("collection", "load_s", load_s)?;
-    }
-    if let Some(remedy) = &on.remedy {
-        put("remedy", "duration_s", remedy.duration_s)?;
-    }
+    put("collection", "servers_count", Some(on.servers.len() as f64))?;
+    put("collection", "documents_count", Some(collection.documents as f64))?;
+    put("collection", "documents_bytes", Some(collection.bytes as f64))?;
+    put("collection", "load_s", collection.load_s)?;
+    put("remedy", "duration_s", on.remedy.as_ref().map(|remedy| remedy.duration_s))?;
     for server in &on.servers {
         for (metric, value) in [
             ("documents_count", Some(server.documents as f64)),
@@ -65,62 +64,49 @@ fn documents(on: &BuiltOn, put: &mut Put<'_>) -> Result<(), Error> {
             ("sequential_ratio", server.sequential_ratio),
             ("amplification", server.amplification),
         ] {
-            if let Some(value) = value {
-                put(&server.name, metric, value)?;
-            }
+            put(&server.name, metric, value)?;
         }
     }
     Ok(())
 }
 
 fn each(build: &BuildRecord, put: &mut Put<'_>) -> Result<(), Error> {
-    put("build", "duration_s", build.duration_s)?;
-    for (metric, value) in [
+    put("build", "duration_s", Some(build.duration_s))?;
+    for (metric, bytes) in [
         ("cached_bytes", build.cached_bytes),
         ("read_at_start_bytes", build.read_at_start_bytes),
         ("data_bytes", build.data_bytes),
     ] {
-        if let Some(value) = value {
-            put("build", metric, value as f64)?;
-        }
+        put("build", metric, bytes.map(|bytes| bytes as f64))?;
     }
-    for (source, figures) in [("process", build.process), ("device", build.device)] {
-        if let Some(figures) = figures {
-            of_io(source, figures, put)?;
-        }
-    }
+    of_io("process", build.process, put)?;
+    of_io("device", build.device, put)?;
     for (name, value) in &build.server {
-        put("server", name, *value)?;
+        put("server", name, Some(*value))?;
     }
     for member in &build.members {
-        let name = &member.name;
-        put(name, "duration_s", member.duration_s)?;
-        for (source, figures) in
-            [(name.clone(), member.process), (format!("{name} device"), member.device)]
-        {
-            if let Some(figures) = figures {
-                of_io(&source, figures, put)?;
-            }
-        }
+        put(&member.name, "duration_s", Some(member.duration_s))?;
+        of_io(&member.name, member.process, put)?;
+        of_io(&format!("{} device", member.name), member.device, put)?;
     }
     for pair in &build.tracing {
-        put("tracing", "traced_s", pair.traced_s)?;
-        put("tracing", "untraced_s", pair.untraced_s)?;
+        put("tracing", "traced_s", Some(pair.traced_s))?;
+        put("tracing", "untraced_s", Some(pair.untraced_s))?;
     }
     Ok(())
 }
 
-fn of_io(source: &str, figures: IoFigures, put: &mut Put<'_>) -> Result<(), Error> {
+fn of_io(source: &str, figures: Option<IoFigures>, put: &mut Put<'_>) -> Result<(), Error> {
+    let Some(figures) = figures else {
+        return Ok(());
+    };
     for (metric, value) in [
         ("reads_count", figures.reads),
         ("read_bytes", figures.read_bytes),
         ("writes_count", figures.writes),
         ("written_bytes", figures.written_bytes),
     ] {
-        put(source, metric, value as f64)?;
+        put(source, metric, Some(value as f64))?;
     }
-    match figures.busy_ratio {
-        Some(ratio) => put(source, "busy_ratio", ratio),
-        None => Ok(()),
-    }
+    put(source, "busy_ratio", figures.busy_ratio)
 }

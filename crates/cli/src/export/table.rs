@@ -76,27 +76,29 @@ pub(crate) trait Table {
 /// Function that fills a table.
 pub(crate) type Fill<'a> = dyn Fn(&mut dyn Table) -> Result<(), Error> + 'a;
 
+/// Suffixes of metrics: their unit, and the suffix and the factor in the base units of Prometheus. The first match counts.
+pub(crate) const UNITS: [(&str, &str, &str, f64); 16] = [
+    ("_bytes_per_s", "bytes/s", "_bytes_per_second", 1.0),
+    ("_per_s", "1/s", "_per_second", 1.0),
+    ("_bytes", "bytes", "_bytes", 1.0),
+    ("_ratio", "ratio", "_ratio", 1.0),
+    ("_percent", "percent", "_ratio", 1e-2),
+    ("_count", "count", "", 1.0),
+    ("_us", "us", "_seconds", 1e-6),
+    ("_ms", "ms", "_seconds", 1e-3),
+    ("_ns", "ns", "_seconds", 1e-9),
+    ("_s", "s", "_seconds", 1.0),
+    ("_hz", "hz", "_hertz", 1.0),
+    ("_joules", "joules", "_joules", 1.0),
+    // In the currency of the plan.
+    ("price_per_million", "price", "price_per_million", 1.0),
+    ("_celsius", "celsius", "_celsius", 1.0),
+    (".celsius", "celsius", ".celsius", 1.0),
+    ("average_1m", "count", "average_1m", 1.0),
+];
+
 /// The unit of a metric by the suffix of its name; empty if unknown.
 pub(crate) fn unit(metric: &str) -> &'static str {
-    const UNITS: [(&str, &str); 16] = [
-        ("_bytes_per_s", "bytes/s"),
-        ("_per_s", "1/s"),
-        ("_bytes", "bytes"),
-        ("_ratio", "ratio"),
-        ("_percent", "percent"),
-        ("_count", "count"),
-        ("_us", "us"),
-        ("_ms", "ms"),
-        ("_ns", "ns"),
-        ("_s", "s"),
-        ("_hz", "hz"),
-        ("_joules", "joules"),
-        // In the currency of the plan.
-        ("price_per_million", "price"),
-        ("_celsius", "celsius"),
-        (".celsius", "celsius"),
-        ("average_1m", "count"),
-    ];
-    let fitting = UNITS.iter().find(|(end, _)| metric.ends_with(end));
-    fitting.map_or("", |(_, unit)| unit)
+    let fitting = UNITS.iter().find(|(end, ..)| metric.ends_with(end));
+    fitting.map_or("", |(_, unit, ..)| unit)
 }

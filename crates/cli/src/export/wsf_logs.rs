@@ -5,15 +5,15 @@
 //! no folder has sizes. A size that a server did not report is `null`, which the script counts as 0.
 
 use crate::messages::{Messages, pretty_json};
-use crate::reports::{open_for_programs, refused, ycsb_text};
+use crate::reports::{open_for_programs, refused};
 use dyno_engine::files::{make_folder, write_file};
 use dyno_engine::{Error, Kind};
 use dyno_plan::ycsb::{MeasurementInterval, YcsbClientOptions};
 use dyno_record::Document;
 use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
-use dyno_report::RenderOptions;
 use dyno_report::ycsb::YcsbOptions;
+use dyno_report::{Format, RenderOptions};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -92,7 +92,7 @@ fn ycsb(run: &Run, phase: PhaseKind) -> Result<String, Error> {
         ycsb: YcsbOptions { phase: Some(phase), client },
         ..RenderOptions::default()
     };
-    ycsb_text(run, &options).map_err(refused)
+    dyno_report::render(run, None, Format::Ycsb, &options).map_err(refused)
 }
 
 /// Renames inserts in batches, so that the script does not read the time of a batch as the time of an insert.

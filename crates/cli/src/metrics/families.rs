@@ -1,9 +1,9 @@
 //! Metric families of the totals and sources: names, help texts and points. `docs/prometheus.md` lists them.
 
-use crate::metrics::buckets::Buckets;
 use crate::metrics::family::{Family, Kind, Value};
 use crate::metrics::observed;
 use crate::metrics::totals::{OperationTotals, Totals};
+use crate::metrics::window::seconds;
 use dyno_observe::watch::Latest;
 use dyno_record::document::variant_name;
 use dyno_record::model::{PhaseKind, SourceHealth, SourceRecord};
@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 
 /// Families of a run with points, in a fixed order.
 pub(crate) fn of_totals(totals: &Totals) -> Vec<Family> {
-    let mut families = Vec::new();
-    families.extend(of_run(totals));
+    let mut families = of_run(totals);
     families.extend(of_operations(totals));
     families.extend(of_load(totals));
     families.extend(of_client(totals));
@@ -51,159 +50,154 @@ fn of_run(totals: &Totals) -> Vec<Family> {
         ];
         info.put(&labels, Value::Info);
     }
-    let mut phases =
-        Family::new(Kind::Gauge, "dyno_phase", "1 for the current phase, 0 for the others");
-    let mut starts = Family::new(
-        Kind::Gauge,
-        "dyno_phase_start_timestamp_seconds",
-        "Start of each phase of the run, in seconds since 1970",
-    );
-    for phase in PhaseKind::ALL {
-        let labels = [("phase", phase.as_str())];
-        let goes_on = totals.phase == Some(phase);
-        phases.put(&labels, Value::Number(f64::from(u8::from(goes_on))));
-        if let Some(start_s) = totals.phase_starts_s.get(&phase) {
-            starts.put(&labels, Value::Number(*start_s));
-        }
-    }
-    vec![info, phases, starts]
+    let phases = PhaseKind::ALL
+        .map(|phase| ([("phase", phase.as_str())], Value::of_flag(totals.phase == Some(phase))));
+    let starts = totals
+        .phase_starts_s
+        .iter()
+        .map(|(phase, start_s)| ([("phase", phase.as_str())], Value::Number(*start_s)));
+    vec![
+        info,
+        Family::with_points(
+            Kind::Gauge,
+            "dyno_phase",
+            "1 for the current phase, 0 for the others",
+            phases,
+        ),
+        Family::with_points(
+            Kind::Gauge,
+            "dyno_phase_start_timestamp_seconds",
+            "Start of each phase of the run, in seconds since 1970",
+            starts,
+        ),
+    ]
 }
 
 fn of_operations(totals: &Totals) -> Vec<Family> {
-    let mut logical = Family::new(
-        Kind::Counter,
-        "dyno_logical_operations",
-        "Operations that ended, a read-modify-write counted once",
-    );
-    for (phase, (succeeded, failed)) in &totals.logical {
-        for (outcome, count) in [("succeeded", succeeded), ("failed", failed)] {
-            let labels = [("phase", phase.as_str()), ("outcome", outcome)];
-            logical.put(&labels, Value::Count(*count));
-        }
-    }
-    let per_operation = |name, help, value: fn(&OperationTotals) -> u64| {
-        let mut family = Family::new(Kind::Counter, name, help);
-        for ((phase, operation), of_operation) in &totals.operations {
-            let labels = [("phase", phase.as_str()), ("operation", operation)];
-            family.put(&labels, Value::Count(value(of_operation)));
-        }
-        family
-    };
-    let operations = per_operation(
-        "dyno_operations",
-        "Operations that succeeded; a read-modify-write also counts as its read and its update",
-        |operation| operation.succeeded,
-    );
-    let documents = per_operation(
-        "dyno_documents",
-        "Documents that operations returned or wrote",
-        |operation| operation.documents,
-    );
-    let mut errors = Family::new(
-        Kind::Counter,
-        "dyno_operation_errors",
-        "Operations that failed, by the kind of failure",
-    );
-    for ((phase, operation, kind), count) in &totals.errors {
+    let logical = totals.logical.iter().flat_map(|(phase, (succeeded, failed))| {
+        [("succeeded", *succeeded), ("failed", *failed)].map(|(outcome, count)| {
+            ([("phase", phase.as_str()), ("outcome", outcome)], Value::Count(count))
+        })
+    });
+    let errors = totals.errors.iter().map(|((phase, operation, kind), count)| {
         let labels = [("phase", phase.as_str()), ("operation", operation), ("kind", kind)];
-        errors.put(&labels, Value::Count(*count));
-    }
-    let mut families = vec![logical, operations, documents, errors];
-    families.extend(latencies(totals));
-    families
-}
-
-fn latencies(totals: &Totals) -> [Family; 3] {
-    let latency = |name, help, buckets: fn(&OperationTotals) -> &Buckets| {
-        let mut family = Family::new(Kind::Histogram, name, help);
-        for ((phase, operation), of_operation) in &totals.operations {
-            let labels = [("phase", phase.as_str()), ("operation", operation)];
-            let value = Value::Buckets(Box::new(buckets(of_operation).clone()));
-            family.put(&labels, value);
-        }
-        family
+        (labels, Value::Count(*count))
+    });
+    let per_operation = |kind, name, help, value: fn(&OperationTotals) -> Value| {
+        let points = totals.operations.iter().map(|((phase, operation), of_operation)| {
+            ([("phase", phase.as_str()), ("operation", operation)], value(of_operation))
+        });
+        Family::with_points(kind, name, help, points)
     };
-    [
+    let latency = |name, help, value| per_operation(Kind::Histogram, name, help, value);
+    vec![
+        Family::with_points(
+            Kind::Counter,
+            "dyno_logical_operations",
+            "Operations that ended, a read-modify-write counted once",
+            logical,
+        ),
+        per_operation(
+            Kind::Counter,
+            "dyno_operations",
+            "Operations that succeeded; a read-modify-write also counts as its read and its update",
+            |operation| Value::Count(operation.succeeded),
+        ),
+        per_operation(
+            Kind::Counter,
+            "dyno_documents",
+            "Documents that operations returned or wrote",
+            |operation| Value::Count(operation.documents),
+        ),
+        Family::with_points(
+            Kind::Counter,
+            "dyno_operation_errors",
+            "Operations that failed, by the kind of failure",
+            errors,
+        ),
         latency(
             "dyno_response_time_seconds",
             "Time from the intended start to the end of successful operations, including waiting",
-            |operation| &operation.response,
+            |operation| Value::of_buckets(&operation.response),
         ),
         latency(
             "dyno_service_time_seconds",
             "Time from sending to the end of successful operations",
-            |operation| &operation.service,
+            |operation| Value::of_buckets(&operation.service),
         ),
         latency(
             "dyno_start_delay_seconds",
             "Time from the intended start to sending of successful operations",
-            |operation| &operation.start_delay,
+            |operation| Value::of_buckets(&operation.start_delay),
         ),
     ]
 }
 
 fn of_load(totals: &Totals) -> Vec<Family> {
-    let mut arrivals = Family::new(
-        Kind::Counter,
-        "dyno_arrivals",
-        "Arrivals of the schedule: due, started, dropped because they were too late, and started late",
-    );
-    if totals.has_arrivals() {
-        let counts = &totals.arrivals;
-        for (state, count) in [
-            ("due", counts.due),
-            ("started", counts.started),
-            ("dropped", counts.dropped),
-            ("late", counts.late),
-        ] {
-            arrivals.put(&[("state", state)], Value::Count(count));
-        }
-    }
-    let gauge = |name, help, value: Option<f64>| {
-        let mut family = Family::new(Kind::Gauge, name, help);
-        if let Some(value) = value {
-            family.put(&[], Value::Number(value));
-        }
-        family
-    };
+    let arrivals = &totals.counts.arrivals;
+    let states = [
+        ("due", arrivals.due),
+        ("started", arrivals.started),
+        ("dropped", arrivals.dropped),
+        ("late", arrivals.late),
+    ];
+    let states = states.into_iter().filter(|_| totals.has_arrivals());
     vec![
-        arrivals,
-        gauge(
+        Family::with_points(
+            Kind::Counter,
+            "dyno_arrivals",
+            "Arrivals of the schedule: due, started, dropped because they were too late, and started late",
+            states.map(|(state, count)| ([("state", state)], Value::Count(count))),
+        ),
+        single(
+            Kind::Gauge,
             "dyno_offered_rate_per_second",
             "Operations per second that the schedule asks for; absent with a closed loop",
-            totals.offered_rate_per_s(),
+            totals.offered_rate_per_s().map(Value::Number),
         ),
-        gauge(
+        single(
+            Kind::Gauge,
             "dyno_in_flight",
             "Operations sent and not yet answered, on average over the last window",
-            totals.mean_in_flight,
+            totals.mean_in_flight.map(Value::Number),
         ),
-        Family::new(Kind::Counter, "dyno_reconnects", "Connections replaced after an error")
-            .with(&[], Value::Count(totals.reconnects)),
-        Family::new(
+        single(
+            Kind::Counter,
+            "dyno_reconnects",
+            "Connections replaced after an error",
+            Some(Value::Count(totals.counts.reconnects)),
+        ),
+        single(
             Kind::Counter,
             "dyno_retries",
             "Commands retried because of retryWrites and retryReads",
-        )
-        .with(&[], Value::Count(totals.retries)),
+            Some(Value::Count(totals.counts.retries)),
+        ),
     ]
 }
 
-fn of_client(totals: &Totals) -> Vec<Family> {
-    let cpu = Family::new(
-        Kind::Counter,
-        "dyno_client_cpu_seconds",
-        "CPU time that the load generator used during phases",
-    )
-    .with(&[("mode", "user")], Value::Number(totals.cpu_user_s))
-    .with(&[("mode", "system")], Value::Number(totals.cpu_system_s));
-    let memory = Family::new(
-        Kind::Gauge,
-        "dyno_client_resident_maximum_bytes",
-        "Largest resident set of the load generator so far",
-    )
-    .with(&[], Value::Number(totals.max_rss_bytes as f64));
-    vec![cpu, memory]
+/// A family with at most one point, without labels.
+fn single(kind: Kind, name: &str, help: &str, value: Option<Value>) -> Family {
+    Family::with_points(kind, name, help, value.map(|value| ([], value)))
+}
+
+fn of_client(totals: &Totals) -> [Family; 2] {
+    let counts = &totals.counts;
+    let modes = [("user", counts.cpu_user_ns), ("system", counts.cpu_system_ns)];
+    [
+        Family::with_points(
+            Kind::Counter,
+            "dyno_client_cpu_seconds",
+            "CPU time that the load generator used during phases",
+            modes.map(|(mode, ns)| ([("mode", mode)], Value::Number(seconds(ns)))),
+        ),
+        single(
+            Kind::Gauge,
+            "dyno_client_resident_maximum_bytes",
+            "Largest resident set of the load generator so far",
+            Some(Value::Number(counts.max_rss_bytes as f64)),
+        ),
+    ]
 }
 
 /// Families of the health and cost of sources.
@@ -221,7 +215,7 @@ fn of_records<'a>(records: impl Iterator<Item = (&'a SourceRecord, bool)>) -> Ve
     for (record, is_up) in records {
         let labels = [("source", record.name.as_str()), ("kind", &variant_name(&record.kind))];
         let is_up = is_up && record.health != SourceHealth::Failed;
-        up.put(&labels, Value::Number(f64::from(u8::from(is_up))));
+        up.put(&labels, Value::of_flag(is_up));
         cpu.put(&labels, Value::Number(record.cpu_s));
     }
     vec![up, cpu]

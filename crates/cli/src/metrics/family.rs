@@ -11,6 +11,18 @@ pub(crate) enum Kind {
     Info,
 }
 
+impl Kind {
+    /// The name of the type in OpenMetrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+            Kind::Info => "info",
+        }
+    }
+}
+
 /// Labels with their values, in output order.
 pub(crate) type Labels = Vec<(String, String)>;
 
@@ -24,6 +36,17 @@ pub(crate) enum Value {
     Buckets(Box<Buckets>),
     /// Of an info, which has only labels.
     Info,
+}
+
+impl Value {
+    /// 1 or 0.
+    pub(crate) fn of_flag(is_set: bool) -> Value {
+        Value::Number(f64::from(u8::from(is_set)))
+    }
+
+    pub(crate) fn of_buckets(buckets: &Buckets) -> Value {
+        Value::Buckets(Box::new(buckets.clone()))
+    }
 }
 
 /// A metric family.
@@ -51,16 +74,22 @@ impl Family {
         }
     }
 
+    /// A family with points.
+    pub(crate) fn with_points<'a, const N: usize>(
+        kind: Kind,
+        name: &str,
+        help: &str,
+        points: impl IntoIterator<Item = ([(&'a str, &'a str); N], Value)>,
+    ) -> Family {
+        let mut family = Family::new(kind, name, help);
+        points.into_iter().for_each(|(labels, value)| family.put(&labels, value));
+        family
+    }
+
     /// Adds a point.
     pub(crate) fn put(&mut self, labels: &[(&str, &str)], value: Value) {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         self.points.push((labels.iter().map(own).collect(), value));
-    }
-
-    /// Adds a point and returns the family.
-    pub(crate) fn with(mut self, labels: &[(&str, &str)], value: Value) -> Family {
-        self.put(labels, value);
-        self
     }
 }
 

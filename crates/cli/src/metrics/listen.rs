@@ -1,12 +1,12 @@
 //! The checked address of the metrics, and their server.
 
-use crate::args::MetricsArguments;
+use crate::args::standing::MetricsArguments;
 use crate::messages::Messages;
 use crate::metrics::feed::Feed;
 use crate::metrics::http::{self, Service};
-use crate::metrics::secret::Secret;
 use crate::surroundings::Surroundings;
 use dyno_engine::{Error, Kind, OrFault};
+use dyno_fleet::options::Hidden;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: SocketAddr,
-    token: Option<Secret>,
+    token: Option<Hidden>,
 }
 
 impl Endpoint {
@@ -31,7 +31,7 @@ impl Endpoint {
             Some(token) => (Some(token), "--metrics-token"),
             None => (surroundings.metrics_token.as_ref(), "DYNO_METRICS_TOKEN"),
         };
-        if let Some(problem) = token.and_then(Secret::problem) {
+        if let Some(problem) = token.and_then(problem) {
             let text = format!("the token in `{name}` {problem}");
             let hint = "create a token, for example with `openssl rand -hex 16`";
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
@@ -98,6 +98,19 @@ impl Drop for Metrics {
     }
 }
 
+/// Minimum length of a token: 16 characters cannot be guessed over a network.
+const LEAST_CHARACTERS: usize = 16;
+
+/// Reason to refuse a token, without showing it.
+fn problem(token: &Hidden) -> Option<String> {
+    let token = token.reveal();
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Some("must consist of visible ASCII characters".into());
+    }
+    let is_short = token.len() < LEAST_CHARACTERS;
+    is_short.then(|| format!("must have at least {LEAST_CHARACTERS} characters"))
+}
+
 /// Parses `ADDRESS:PORT` or `localhost:PORT`.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let numbers = match text.strip_prefix("localhost:") {
@@ -120,13 +133,12 @@ mod tests {
         option: Option<&str>,
         variable: Option<&str>,
     ) -> Result<Option<Endpoint>, Error> {
-        let secret = |text: &str| text.parse::<Secret>().expect("every text is a secret");
         let arguments = MetricsArguments {
             metrics: Some(address(metrics).expect("the address is valid")),
-            metrics_token: option.map(secret),
+            metrics_token: option.map(Hidden::new),
         };
         let surroundings =
-            Surroundings { metrics_token: variable.map(secret), ..Surroundings::default() };
+            Surroundings { metrics_token: variable.map(Hidden::new), ..Surroundings::default() };
         Endpoint::resolve(&arguments, &surroundings)
     }
 
@@ -150,6 +162,14 @@ mod tests {
             assert!(failure.hint.is_some());
             assert!(resolve(everywhere, Some(TOKEN), None).is_ok());
             assert!(resolve(everywhere, None, Some(TOKEN)).is_ok());
+        }
+    }
+
+    #[test]
+    fn token_is_long_enough_and_fits_into_a_header() {
+        assert_eq!(problem(&Hidden::new(TOKEN)), None);
+        for text in ["0123456789abcde", "0123456789 abcdef", "0123456789abcdef\n"] {
+            assert!(problem(&Hidden::new(text)).is_some(), "{text}");
         }
     }
 

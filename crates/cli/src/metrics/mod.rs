@@ -12,10 +12,8 @@ mod feed;
 mod http;
 pub(crate) mod listen;
 pub(crate) mod observed;
-mod secret;
 pub(crate) mod text;
 pub(crate) mod totals;
 pub(crate) mod window;
 
 pub(crate) use listen::{Endpoint, Metrics};
-pub(crate) use secret::Secret;

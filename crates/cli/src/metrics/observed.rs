@@ -1,5 +1,6 @@
 //! Prometheus names of source metrics: `dyno_GROUP_NAME` with base units, and the instance as a label.
 
+use crate::export::table::UNITS;
 use crate::metrics::family::{Family, Kind, Labels, Value};
 use dyno_record::metrics::MetricId;
 use dyno_record::names::{
@@ -7,18 +8,6 @@ use dyno_record::names::{
     temperature,
 };
 use std::collections::BTreeMap;
-
-/// Suffixes of names, their replacements, and factors for the values. The first match counts.
-const UNITS: [(&str, &str, f64); 8] = [
-    ("_per_s", "_per_second", 1.0),
-    ("_us", "_seconds", 1e-6),
-    ("_ms", "_seconds", 1e-3),
-    ("_ns", "_seconds", 1e-9),
-    ("_s", "_seconds", 1.0),
-    ("_hz", "_hertz", 1.0),
-    ("_percent", "_ratio", 1e-2),
-    ("_count", "", 1.0),
-];
 
 /// Prometheus name, labels and factor of a metric.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,8 +30,9 @@ pub(crate) fn exposed(source: &str, id: &MetricId) -> Exposed {
 }
 
 fn base_unit(name: &str) -> (String, f64) {
-    let fitting =
-        UNITS.iter().find_map(|(end, unit, factor)| Some((name.strip_suffix(end)?, unit, factor)));
+    let fitting = UNITS
+        .iter()
+        .find_map(|(end, _, unit, factor)| Some((name.strip_suffix(end)?, unit, factor)));
     match fitting {
         Some((stem, unit, factor)) if !stem.is_empty() => (format!("{stem}{unit}"), *factor),
         _ => (name.to_owned(), 1.0),

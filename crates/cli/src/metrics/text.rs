@@ -17,18 +17,15 @@ pub(crate) const END: &str = "# EOF\n";
 pub(crate) fn plain(families: &[Family]) -> String {
     let mut text = String::new();
     for family in families {
-        let (name, kind) = match family.kind {
-            Kind::Counter => (format!("{}_total", family.name), "counter"),
-            Kind::Gauge => (family.name.clone(), "gauge"),
-            Kind::Histogram => (family.name.clone(), "histogram"),
+        let name = format!("{}{}", family.name, suffix(family.kind));
+        let kind = match family.kind {
             // The older format does not have this type.
-            Kind::Info => (format!("{}_info", family.name), "gauge"),
+            Kind::Info => "gauge",
+            kind => kind.as_str(),
         };
         let help = escaped(&family.help, false);
         text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-        for (labels, value) in &family.points {
-            put_point(&mut text, family, labels, value, None);
-        }
+        put_points(&mut text, family);
     }
     text
 }
@@ -38,27 +35,33 @@ pub(crate) fn open_metrics(families: &[Family]) -> String {
     let mut text = String::new();
     for family in families {
         put_head(&mut text, family);
-        for (labels, value) in &family.points {
-            put_point(&mut text, family, labels, value, None);
-        }
+        put_points(&mut text, family);
     }
-    text.push_str(END);
-    text
+    text + END
 }
 
 /// Writes the header lines of a family in OpenMetrics.
 pub(crate) fn put_head(text: &mut String, family: &Family) {
-    let name = &family.name;
-    let kind = match family.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram => "histogram",
-        Kind::Info => "info",
-    };
+    let (name, kind) = (&family.name, family.kind.as_str());
     let help = escaped(&family.help, true);
     text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     if let Some(unit) = &family.unit {
         text.push_str(&format!("# UNIT {name} {unit}\n"));
+    }
+}
+
+fn put_points(text: &mut String, family: &Family) {
+    for (labels, value) in &family.points {
+        put_point(text, family, labels, value, None);
+    }
+}
+
+/// Suffix of the names of samples.
+fn suffix(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "_total",
+        Kind::Info => "_info",
+        Kind::Gauge | Kind::Histogram => "",
     }
 }
 
@@ -79,11 +82,7 @@ pub(crate) fn put_point(
             None => text.push_str(&format!(" {value}\n")),
         }
     };
-    let suffix = match family.kind {
-        Kind::Counter => "_total",
-        Kind::Info => "_info",
-        Kind::Gauge | Kind::Histogram => "",
-    };
+    let suffix = suffix(family.kind);
     match value {
         Value::Info => line(suffix, None, &1),
         Value::Count(count) => line(suffix, None, count),
@@ -138,15 +137,19 @@ mod tests {
         let mut values = latency_histogram();
         values.record_n(70_000, 3).expect("the value is in range");
         buckets.add(&values, 210_000);
+        let one = |kind, name, help, labels: &[(&str, &str)], value| {
+            let mut family = Family::new(kind, name, help);
+            family.put(labels, value);
+            family
+        };
+        let cpu = [("mode", "user"), ("x", "")];
+        let latencies = Value::of_buckets(&buckets);
         vec![
-            Family::new(Kind::Info, "dyno_run", "The run")
-                .with(&[("name", "a \"b\"\\c")], Value::Info),
-            Family::new(Kind::Gauge, "dyno_in_flight", "In flight").with(&[], Value::Number(1.5)),
-            Family::new(Kind::Counter, "dyno_cpu_seconds", "CPU time")
-                .with(&[("mode", "user"), ("x", "")], Value::Number(0.25)),
-            Family::new(Kind::Counter, "dyno_operations", "Operations").with(&[], Value::Count(7)),
-            Family::new(Kind::Histogram, "dyno_time_seconds", "Time")
-                .with(&[("operation", "read")], Value::Buckets(Box::new(buckets))),
+            one(Kind::Info, "dyno_run", "The run", &[("name", "a \"b\"\\c")], Value::Info),
+            one(Kind::Gauge, "dyno_in_flight", "In flight", &[], Value::Number(1.5)),
+            one(Kind::Counter, "dyno_cpu_seconds", "CPU time", &cpu, Value::Number(0.25)),
+            one(Kind::Counter, "dyno_operations", "Operations", &[], Value::Count(7)),
+            one(Kind::Histogram, "dyno_time_seconds", "Time", &[("operation", "read")], latencies),
         ]
     }
 

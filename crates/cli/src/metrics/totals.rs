@@ -4,7 +4,8 @@ use crate::metrics::buckets::Buckets;
 use crate::metrics::window::{mean_in_flight, seconds};
 use dyno_engine::observer::RunFacts;
 use dyno_load::operation::OperationError;
-use dyno_record::model::{Arrivals, PhaseKind, RunStatus};
+use dyno_record::interval::WindowCounts;
+use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::recorded::{RecordedLatency, RecordedWindow};
 use std::collections::BTreeMap;
 
@@ -26,16 +27,10 @@ pub(crate) struct Totals {
     pub(crate) operations: BTreeMap<(PhaseKind, String), OperationTotals>,
     /// Failures by phase, operation and kind.
     pub(crate) errors: BTreeMap<(PhaseKind, String, String), u64>,
-    pub(crate) arrivals: Arrivals,
-    /// Whether clients waited for their own next starts.
-    thinks: bool,
+    /// Totals over all phases. The time of thinking starts with each run.
+    pub(crate) counts: WindowCounts,
     /// Of the last window, during a phase.
     pub(crate) mean_in_flight: Option<f64>,
-    pub(crate) reconnects: u64,
-    pub(crate) retries: u64,
-    pub(crate) cpu_user_s: f64,
-    pub(crate) cpu_system_s: f64,
-    pub(crate) max_rss_bytes: u64,
 }
 
 /// Totals of one operation in one phase.
@@ -54,7 +49,7 @@ impl Totals {
         self.run = Some(run);
         self.status = Some(RunStatus::Running);
         self.phase_starts_s.clear();
-        self.thinks = false;
+        self.counts.thinking_ns = 0;
         self.end_phase();
     }
 
@@ -98,18 +93,8 @@ impl Totals {
             let key = (window.phase, error.operation.clone(), error.kind.clone());
             *self.errors.entry(key).or_default() += error.count;
         }
-        let counts = &window.counts;
-        self.thinks |= counts.thinking_ns > 0;
-        self.arrivals.due += counts.arrivals.due;
-        self.arrivals.started += counts.arrivals.started;
-        self.arrivals.dropped += counts.arrivals.dropped;
-        self.arrivals.late += counts.arrivals.late;
+        self.counts.add(&window.counts);
         self.mean_in_flight = Some(mean_in_flight(window));
-        self.reconnects += counts.reconnects;
-        self.retries += counts.retries;
-        self.cpu_user_s += seconds(counts.cpu_user_ns);
-        self.cpu_system_s += seconds(counts.cpu_system_ns);
-        self.max_rss_bytes = self.max_rss_bytes.max(counts.max_rss_bytes);
     }
 
     /// Current offered rate.
@@ -119,10 +104,12 @@ impl Totals {
         offered.filter(|_| is_measured)
     }
 
-    /// Whether arrivals are counted: clients that start their own operations do not have arrivals.
+    /// Whether arrivals are counted.
     pub(crate) fn has_arrivals(&self) -> bool {
-        let is_open = |run: &RunFacts| run.offered_rate_per_s.is_some() && !self.thinks;
-        self.arrivals.due > 0 || self.run.as_ref().is_some_and(is_open)
+        // Clients that wait for their own next starts do not have arrivals.
+        let thinks = self.counts.thinking_ns > 0;
+        let is_open = |run: &RunFacts| run.offered_rate_per_s.is_some() && !thinks;
+        self.counts.arrivals.due > 0 || self.run.as_ref().is_some_and(is_open)
     }
 }
 
@@ -135,7 +122,6 @@ fn put(buckets: &mut Buckets, latency: &RecordedLatency) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::interval::WindowCounts;
 
     fn facts(offered_rate_per_s: Option<f64>) -> RunFacts {
         RunFacts {
@@ -183,8 +169,8 @@ mod tests {
             assert_eq!((totals.phase, totals.mean_in_flight), (None, None));
         }
         assert_eq!(totals.logical[&PhaseKind::Measure], (12, 4));
-        assert_eq!((totals.reconnects, totals.retries), (4, 8));
-        assert_eq!(totals.cpu_user_s, 2.0);
+        assert_eq!((totals.counts.reconnects, totals.counts.retries), (4, 8));
+        assert_eq!(totals.counts.cpu_user_ns, 2_000_000_000);
         assert!(!totals.has_arrivals());
     }
 

@@ -4,6 +4,7 @@
 use dyno_plan::ycsb::MeasurementInterval;
 use dyno_record::interval::{HIGHEST_NS, IntervalRecord, OperationInterval};
 use dyno_record::model::PhaseKind;
+use dyno_report::ycsb::block_name;
 use hdrhistogram::Histogram;
 
 const NS_PER_US: u64 = 1_000;
@@ -32,7 +33,7 @@ impl Measured {
     /// Adds one window.
     pub(crate) fn add(&mut self, interval: &IntervalRecord) {
         for operation in &interval.operations {
-            let name = block_name(operation.name);
+            let name = block_name(&operation.name);
             let weight = weight(interval.phase, operation);
             match self.interval {
                 MeasurementInterval::Op => self.block(name).add(&operation.service, weight),
@@ -80,14 +81,6 @@ impl Block {
     }
 }
 
-/// YCSB's name of an operation: `read_modify_write` becomes `READ-MODIFY-WRITE`, a batch becomes `INSERT`.
-pub(crate) fn block_name(operation: &str) -> String {
-    match operation {
-        "insert_batch" => "INSERT".into(),
-        _ => operation.to_ascii_uppercase().replace('_', "-"),
-    }
-}
-
 /// Number of YCSB's operations: in the load phase YCSB counts documents, `dyno` counts batches.
 fn weight(phase: PhaseKind, operation: &OperationInterval) -> u64 {
     let commands = operation.response.len();
@@ -117,7 +110,7 @@ pub(crate) mod tests {
         IntervalRecord {
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
-                name,
+                name: name.into(),
                 response: histogram(3_000_000),
                 service: histogram(2_000_000),
                 start_delay: histogram(1_000_000),
@@ -161,11 +154,5 @@ pub(crate) mod tests {
         assert_eq!(measured.blocks()[0].histogram.len(), 300);
         measured.clear();
         assert_eq!(measured.blocks()[0].histogram.len(), 0);
-    }
-
-    #[test]
-    fn blocks_have_ycsb_names() {
-        assert_eq!(block_name("read_modify_write"), "READ-MODIFY-WRITE");
-        assert_eq!(block_name("scan"), "SCAN");
     }
 }

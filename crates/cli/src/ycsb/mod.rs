@@ -5,6 +5,4 @@ pub(crate) mod arguments;
 pub(crate) mod hdr_files;
 mod java_format;
 pub(crate) mod measured;
-pub(crate) mod output;
 pub(crate) mod status;
-pub(crate) mod words;

@@ -6,6 +6,7 @@ use dyno_analyze::experiment::ab::undecided;
 use dyno_record::experiment::AbAnswer;
 use dyno_record::model::{CpuSettings, IdleState, RunStatus};
 use dyno_report::texts;
+use dyno_testkit::without_term_links;
 use serde_json::Value;
 use std::path::Path;
 
@@ -31,26 +32,76 @@ fn repetitions(folder: &Path, run: &MadeUp) {
 }
 
 #[test]
-fn repeated_runs_that_are_slower_fail_only_beyond_the_limit() {
+fn limits_decide_by_certain_losses_of_repeated_runs() {
     let bench = Bench::new();
     repetitions(&bench.path("a"), &MadeUp::new(1000));
     repetitions(&bench.path("b"), &MadeUp::new(880));
     let compare =
         |a: &str, b: &str, more: &[&str]| bench.dyno(&[&["compare", a, b][..], more].concat());
-    let reported = compare("a", "b", &[]).expect(0);
-    assert!(reported.stdout.contains("is slower"), "{}", reported.stdout);
-    compare("a", "b", &["--fail-if-slower", "5%"]).expect(1).says("warning: ").says("5 %");
-    compare("a", "b", &["--fail-if-slower", "0.05"]).expect(1);
-    compare("a", "b", &["--fail-if-slower", "20%"]).expect(0);
-    compare("b", "a", &["--fail-if-slower", "5%"]).expect(0);
-    compare("a", "a", &["--fail-if-slower", "5%"]).expect(0);
-    // A single run is assumed to vary like the runs of the other side.
+    let reported = compare("a", "b", &[]).expect(0).stdout;
+    assert!(reported.starts_with("B is 12 % slower ("), "{reported}");
+    // The values of both sides are shown, each figure once.
+    let rate = reported.lines().find(|line| line.starts_with("  rate ")).unwrap();
+    assert_eq!(rate.matches("/s").count(), 2, "{reported}");
+    assert_eq!(reported.matches("mean response  ").count(), 1, "{reported}");
+    compare("a", "b", &["--fail-if-worse", "rate=5%"]).expect(1).says("`--fail-if-worse rate=5%`");
+    compare("a", "b", &["--fail-if-worse", "rate=0.05"]).expect(1);
+    compare("a", "b", &["--fail-if-worse", "rate=20%"]).expect(0);
+    // The interval of the loss reaches across the margin.
+    compare("a", "b", &["--fail-if-worse", "rate=12%"]).expect(5).says("cannot tell");
+    compare("b", "a", &["--fail-if-worse", "rate=5%"]).expect(0);
+    compare("a", "b", &["--fail-if-worse", "rate=20%", "--fail-if-worse", "p99=5%"]).expect(1);
+    // A single run is assumed to vary like the other runs in its folder.
     let found = compare("a", "b/runs/000", &["--format", "json"]).expect(0).json();
     assert_eq!(found["runs"], serde_json::json!([5, 1]));
+    assert_eq!(found["earlier_runs"], serde_json::json!([0, 4]));
     assert_eq!(found["answer"]["comparisons"][0]["verdict"], "slower");
-    for share in ["0", "-5%", "x", "100%"] {
-        compare("a", "b", &["--fail-if-slower", share]).expect(2);
+    for limit in ["rate=0", "rate=-5%", "rate", "rate=100%", "p99=10", "=5%"] {
+        compare("a", "b", &["--fail-if-worse", limit]).expect(2);
     }
+    // The p99.9 is compared only for a limit.
+    let values = |more: &[&str]| {
+        let found = compare("a", "b", &[more, &["--format", "json"]].concat()).json();
+        found["values"].as_array().unwrap().len()
+    };
+    assert_eq!(values(&["--fail-if-worse", "p99.9=150%"]), values(&[]) + 1);
+    compare("a", "b", &["--fail-if-worse", "p98=5%"]).expect(2).says("p99");
+    compare("a", "b", &["--fail-if-slower", "5%"]).expect(2).says("`--fail-if-worse rate=5%`");
+}
+
+#[test]
+fn limits_are_written_as_junit() {
+    let bench = Bench::new();
+    repetitions(&bench.path("a"), &MadeUp::new(1000));
+    repetitions(&bench.path("b"), &MadeUp::new(880));
+    let limits = ["rate=5%", "rate=20%", "server-cpu=5%"];
+    let limits = limits.iter().flat_map(|limit| ["--fail-if-worse", *limit]);
+    let arguments: Vec<&str> =
+        ["compare", "a", "b", "--junit", "limits.xml"].into_iter().chain(limits).collect();
+    bench.dyno(&arguments).expect(1);
+    bench.dyno(&arguments).expect(1);
+    let text = std::fs::read_to_string(bench.path("limits.xml")).unwrap();
+    assert!(text.starts_with("<?xml"), "{text}");
+    for part in [
+        r#"tests="3""#,
+        r#"failures="1""#,
+        r#"errors="1""#,
+        r#"name="rate=5%""#,
+        "<failure",
+        "<error",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    bench.dyno(&["compare", "a", "b", "--junit", "x.xml"]).expect(2).says("--fail-if-worse");
+    let nowhere = ["compare", "a", "b", "--fail-if-worse", "rate=5%", "--junit", "no/x.xml"];
+    bench.dyno(&nowhere).expect(3);
+    // A failed comparison replaces the file of an earlier one.
+    bench
+        .dyno(&["compare", "a", "gone", "--fail-if-worse", "rate=5%", "--junit", "limits.xml"])
+        .expect(2);
+    let text = std::fs::read_to_string(bench.path("limits.xml")).unwrap();
+    assert!(text.contains(r#"tests="1""#) && text.contains("<error"), "{text}");
+    assert!(text.contains("`gone`"), "{text}");
 }
 
 #[test]
@@ -63,7 +114,39 @@ fn one_run_of_each_decides_nothing() {
         assert_eq!(row["verdict"], "not_enough_data", "{row}");
         assert_eq!(row["basis"], "within_run", "{row}");
     }
-    bench.dyno(&["compare", "a", "b", "--fail-if-slower", "5%"]).expect(1).says("--repeat");
+    let reported = bench.dyno(&["compare", "a", "b"]).expect(0).stdout;
+    assert!(reported.starts_with("Cannot tell, ") && reported.contains("--repeat"), "{reported}");
+    bench.dyno(&["compare", "a", "b", "--fail-if-worse", "rate=5%"]).expect(5);
+}
+
+#[test]
+fn other_runs_in_the_folder_show_how_much_one_varies() {
+    let bench = Bench::new();
+    let run = |name: &str, rate: u64, seed: u64| {
+        MadeUp { seed, ..MadeUp::new(rate) }.write(&bench.path(name));
+    };
+    for (number, rate) in [990, 1010, 1000, 985, 1015].into_iter().enumerate() {
+        run(&format!("runs/{number}"), rate, number as u64 + 10);
+    }
+    run("runs/a", 1000, 1);
+    run("runs/b", 1005, 2);
+    run("runs/slow", 700, 3);
+    // Other data are another plan: this run does not count.
+    MadeUp { records: 2000, ..MadeUp::new(100) }.write(&bench.path("runs/other"));
+    let json = |b: &str| bench.dyno(&["compare", "runs/a", b, "--format", "json"]).expect(0).json();
+    let same = json("runs/b");
+    // The other runs in the folder, shared by both sides.
+    assert_eq!(same["earlier_runs"], serde_json::json!([6, 0]));
+    assert_eq!(same["answer"]["comparisons"][0]["basis"], "between_runs");
+    let limit = ["compare", "runs/a", "runs/slow", "--fail-if-worse", "rate=50%"];
+    bench.dyno(&limit).expect(0);
+    std::fs::remove_dir_all(bench.path("runs/slow")).unwrap();
+    run("slow", 700, 3);
+    let slow = json("slow");
+    assert_eq!(slow["earlier_runs"], serde_json::json!([6, 0]));
+    assert_eq!(slow["answer"]["comparisons"][0]["verdict"], "slower");
+    bench.dyno(&["compare", "runs/a", "slow", "--fail-if-worse", "rate=10%"]).expect(1);
+    bench.dyno(&["compare", "runs/a", "runs/b", "--fail-if-worse", "rate=20%"]).expect(0);
 }
 
 #[test]
@@ -79,11 +162,11 @@ fn slower_answers_at_an_offered_rate_fail() {
     assert_eq!(first["verdict"], "slower");
     let ratio = first["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 1.5).abs() < 0.02, "{ratio}");
-    bench.dyno(&["compare", "a", "b", "--fail-if-slower", "10%"]).expect(1);
+    bench.dyno(&["compare", "a", "b", "--fail-if-worse", "p99=10%"]).expect(1);
 }
 
 #[test]
-fn incomparable_runs_name_the_difference_and_fail_the_check() {
+fn incomparable_runs_have_no_figures_and_their_own_exit_code() {
     let bench = Bench::new();
     let plain = MadeUp::new(1000);
     plain.write(&bench.path("a"));
@@ -104,12 +187,23 @@ fn incomparable_runs_name_the_difference_and_fail_the_check() {
         ("stopped", "not complete"),
         ("open", "schedule.kind"),
     ] {
-        let reported = bench.dyno(&["compare", "a", b]).expect(0);
-        assert!(reported.stdout.contains("not comparable"), "{}", reported.stdout);
+        let reported = bench.dyno(&["compare", "a", b]).expect(6);
+        // The message has the options that compare the runs anyway.
+        let mut allowed: Vec<&str> = vec!["compare", "a", b];
+        let options = reported.stderr.split("--allow \"").skip(1);
+        for option in options {
+            allowed.extend(["--allow", option.split('"').next().unwrap()]);
+        }
+        bench.dyno(&allowed).expect(0);
+        assert!(reported.stdout.starts_with("A and B cannot be compared"), "{}", reported.stdout);
         assert!(reported.stdout.contains(what), "{}", reported.stdout);
-        let claims = ["is slower", "is faster", "no difference"];
-        assert!(!claims.iter().any(|claim| reported.stdout.contains(claim)), "{}", reported.stdout);
-        bench.dyno(&["compare", "a", b, "--fail-if-slower", "5%"]).expect(1).says("not comparable");
+        let figures = ["1,000/s", "p99", "rate ", "slower", "95 %"];
+        let shown = figures.iter().find(|figure| reported.stdout.contains(**figure));
+        assert_eq!(shown, None, "{}", reported.stdout);
+        let judged = ["compare", "a", b, "--fail-if-worse", "rate=5%", "--junit", "limits.xml"];
+        bench.dyno(&judged).expect(6);
+        let junit = std::fs::read_to_string(bench.path("limits.xml")).unwrap();
+        assert!(junit.contains("<error") && junit.contains(what), "{junit}");
     }
 }
 
@@ -159,31 +253,28 @@ fn allow_permits_a_difference_and_warns_if_there_is_none() {
     MadeUp::new(1000).write(&bench.path("a"));
     let foreign = MadeUp { product: Some("another"), ..MadeUp::new(1000) };
     foreign.write(&bench.path("b"));
-    let judged = ["compare", "a", "b", "--fail-if-slower", "5%"];
+    let judged = ["compare", "a", "b", "--fail-if-worse", "rate=5%"];
     let allowing = |what| bench.dyno(&[&judged[..], &["--allow", what]].concat());
-    allowing("server product").expect(1).says("`--repeat 5`");
-    allowing("data.records").expect(1).says("warning: ").says("data.records");
+    allowing("server product").expect(5).says("cannot tell");
+    allowing("data.records").expect(6).says("warning: ").says("data.records");
 }
 
 #[test]
-fn runs_too_short_to_compare_fail_only_the_check() {
+fn runs_too_short_to_compare_are_undecided() {
     let bench = Bench::new();
     let short = MadeUp { windows: 1, ..MadeUp::new(1000) };
     short.write(&bench.path("a"));
     short.write(&bench.path("b"));
     let compare = ["compare", "a", "b"];
-    bench.dyno(&compare).expect(0).says("warning: ").says("`--duration`");
+    let reported = bench.dyno(&compare).expect(0).stdout;
+    assert!(reported.starts_with("Cannot tell: the runs are too short"), "{reported}");
     let json = bench.dyno(&[&compare[..], &["--format", "json"]].concat());
     assert_eq!(json.expect(0).json()["answer"], Value::Null);
-    bench
-        .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
-        .expect(1)
-        .says("error: ")
-        .says("`--duration`");
+    bench.dyno(&[&compare[..], &["--fail-if-worse", "rate=5%"]].concat()).expect(5);
 }
 
 #[test]
-fn runs_too_short_for_the_deciding_figure_fail_the_check() {
+fn runs_too_short_for_the_deciding_figure_say_why() {
     let bench = Bench::new();
     let short = MadeUp { offered_per_s: Some(50), ..MadeUp::new(50) };
     short.write(&bench.path("a"));
@@ -198,55 +289,46 @@ fn runs_too_short_for_the_deciding_figure_fail_the_check() {
     let why = texts::text(&why);
     for format in ["human", "markdown", "html"] {
         let formatted = [&compare[..], &["--format", format]].concat();
-        let reported = bench.dyno(&formatted).expect(0).stdout;
+        let reported = without_term_links(&bench.dyno(&formatted).expect(0).stdout);
         let words: Vec<&str> = reported.split_whitespace().collect();
         assert!(words.join(" ").contains(&why), "{reported}");
     }
-    bench
-        .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
-        .expect(1)
-        .says("error: ")
-        .says(&why)
-        .says("`--duration`");
-}
-
-#[test]
-fn margin_is_refused_together_with_fail_if_slower() {
-    let bench = Bench::new();
-    MadeUp::new(1000).write(&bench.path("a"));
-    let both = ["--margin", "1%", "--fail-if-slower", "5%"];
-    bench.dyno(&[&["compare", "a", "a"][..], &both].concat()).expect(2).says("--margin");
-    bench.dyno(&["compare", "a", "a", "--margin", "1%"]).expect(0);
+    bench.dyno(&[&compare[..], &["--fail-if-worse", "p99=5%"]].concat()).expect(5);
 }
 
 #[test]
 fn compare_refuses_unknown_runs_and_operations() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));
+    MadeUp::new(1000).write(&bench.path("b"));
     std::fs::create_dir(bench.path("empty")).unwrap();
     for other in ["nowhere", "empty"] {
         bench.dyno(&["compare", "a", other]).expect(2).says("hint: ");
         bench.dyno(&["compare", other, "a"]).expect(2).says(other);
     }
     bench
-        .dyno(&["compare", "a", "a", "--operation", "raed"])
+        .dyno(&["compare", "a", "b", "--operation", "raed"])
         .expect(2)
         .says("`raed`")
         .says("measured read");
-    bench.dyno(&["compare", "a", "a", "--operation", "read"]).expect(0);
+    bench.dyno(&["compare", "a", "b", "--operation", "read"]).expect(0);
+    bench.dyno(&["compare", "a", "./a"]).expect(2).says("same record").says("hint: ");
 }
 
 #[test]
-fn a_comparison_has_a_page_with_its_ratios() {
+fn a_comparison_has_a_page_with_its_changes() {
     let bench = Bench::new();
-    MadeUp::new(1000).write(&bench.path("a"));
-    MadeUp::new(800).write(&bench.path("b"));
+    repetitions(&bench.path("a"), &MadeUp::new(1000));
+    repetitions(&bench.path("b"), &MadeUp::new(800));
     let page = bench.dyno(&["compare", "a", "b", "--format", "html"]).expect(0).stdout;
     assert!(page.starts_with("<!doctype html>"), "{page}");
     assert_eq!(page.matches("class=\"interval\"").count(), 5);
     let markdown = ["compare", "a", "b", "--format", "markdown"];
     let text = bench.dyno(&markdown).expect(0).stdout;
-    assert!(text.contains("| **rate** | 0.7"), "{text}");
+    assert!(text.contains("**B is 20 % slower ("), "{text}");
+    let rate = text.lines().find(|line| line.starts_with("| **rate** |")).unwrap();
+    assert!(rate.contains(" | −20 % | ") && rate.contains("B is worse"), "{rate}");
+    assert_eq!(rate.matches("/s |").count(), 2, "{rate}");
 }
 
 #[test]
@@ -336,13 +418,12 @@ fn history_passes_without_a_change_or_with_a_gain() {
 fn history_warns_when_there_are_too_few_runs() {
     let bench = Bench::new();
     series(&bench.path("short"), &[(1000, 3), (500, 3)]);
-    bench
-        .dyno(&["history", "short"])
-        .expect(0)
-        .says("warning: ")
-        .says("too few")
-        .says("6")
-        .says("10");
+    let found = bench.dyno(&["history", "short"]).expect(0);
+    let first = found.stdout.lines().next().unwrap();
+    assert!(first.starts_with("Too few runs") && first.contains("6 of the 10"), "{first}");
+    // Once.
+    let both = format!("{}{}", found.stdout, found.stderr).to_lowercase();
+    assert_eq!(both.matches("too few runs to distinguish").count(), 1, "{both}");
     // Too few runs are reported as such, never as the absence of a change.
     for format in ["human", "markdown", "html"] {
         let text = bench.dyno(&["history", "short", "--format", format]).expect(0).stdout;
@@ -351,7 +432,9 @@ fn history_warns_when_there_are_too_few_runs() {
         assert!(!text.contains("no regression"), "{text}");
     }
     let json = ["history", "short", "--format", "json"];
-    assert_eq!(bench.dyno(&json).expect(0).json()["fewest_runs"], 10);
+    let found = bench.dyno(&json).expect(0);
+    let found = found.says("warning: ").says("too few").says("6 found, 10 required");
+    assert_eq!(found.json()["fewest_runs"], 10);
     bench.dyno(&["history", "short", "--significance", "0.001%"]).expect(2).says("--significance");
 }
 
@@ -370,11 +453,37 @@ fn history_takes_only_complete_runs_of_one_plan() {
     }
     let other = MadeUp { name: "b", ..MadeUp::new(2000) };
     other.of_day(30).write(&runs.join("deeper/other"));
-    bench.dyno(&["history", "mixed"]).expect(2).says("different plans").says("`--workload NAME`");
     let of_a = ["history", "mixed", "--workload", "a", "--format", "json"];
     let found = bench.dyno(&of_a).expect(0).json();
     assert_eq!(found["runs"].as_array().unwrap().len(), 10);
     bench.dyno(&["history", "mixed", "--workload", "x"]).expect(2).says("a, b");
+}
+
+#[test]
+fn history_takes_the_newest_of_several_series() {
+    let bench = Bench::new();
+    let runs = bench.path("runs");
+    series(&runs, &[(1000, 10)]);
+    for (day, records) in [(11, 20_000), (12, 20_000), (13, 1000)] {
+        let run = MadeUp { name: "b", records, ..MadeUp::new(1000) };
+        run.of_day(day).write(&runs.join(format!("{day}-b")));
+    }
+    let count = |arguments: &[&str]| {
+        let arguments = [&["history", "--format", "json"], arguments].concat();
+        bench.dyno(&arguments).expect(0).json()["runs"].as_array().unwrap().len()
+    };
+    let found = bench.dyno(&["history", "--format", "json"]).expect(0).json();
+    let left_out = found["left_out"].to_string();
+    for other in ["10 runs of `a`", "`--like 009`", "`data.records` 20,000", "`--like 12-b`"] {
+        assert!(left_out.contains(other), "{other}\n{left_out}");
+    }
+    assert_eq!(count(&[]), 1);
+    assert_eq!(count(&["--like", "009"]), 10);
+    assert_eq!(count(&["--like", "12"]), 2);
+    assert_eq!(count(&["--like", "runs/12"]), 2);
+    assert_eq!(count(&["--workload", "a"]), 10);
+    bench.dyno(&["history", "--like", "x"]).expect(2).says("--like x").says("hint: ");
+    bench.dyno(&["history", "--like", "b"]).expect(2).says("`11-b`").says("`13-b`");
 }
 
 #[test]

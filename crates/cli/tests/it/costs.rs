@@ -320,13 +320,13 @@ fn comparisons_suites_and_series_report_costs() {
     assert!(history.stdout.contains("server CPU"), "{}", history.stdout);
     assert!(history.stdout.contains(PRICE), "{}", history.stdout);
     assert_series_has_all_costs(&bench);
-    let compared = bench.dyno(&["compare", "runs/1", "runs/2", "--format", "markdown"]);
+    let compared = bench.dyno(&["compare", "runs/1", "runs/2", "--format", "markdown"]).expect(0);
     assert!(compared.stdout.contains("| **server CPU** |"), "{}", compared.stdout);
 
     let sides = [
         "--set-a",
         "price.per_h=1",
-        "--set",
+        "--set-b",
         "price.per_h=2",
         "--min-pairs",
         "2",
@@ -369,13 +369,16 @@ fn invalid_price_is_refused() {
 fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2]) {
     let small = ["--records", "1000", "--duration", "4s", "--warmup", "1s"];
     let reported = ["--format", "json", "--out", "r"];
-    let run = [&["run", "insert-benchmark"], server, &small, &reported].concat();
+    let offered: f64 = rates.iter().map(|(_, rate)| rate).sum();
+    let total = offered.to_string();
+    let shares = rates.map(|(kind, rate)| format!("operations.{kind}={rate}"));
+    let rates_set = ["--rate", &total, "--set", &shares[0], "--set", &shares[1]];
+    let run = [&["run", "insert-benchmark"], server, &rates_set, &small, &reported].concat();
     let document = bench.dyno(&run).expect(0).json();
     run_schema().validate(&document).unwrap();
     let measure = document["phases"].as_array().unwrap().last().unwrap();
     // Each kind of operation has its own rate: its share of the offered rate, up to a few operations. A busy machine may do fewer
     // operations of all kinds.
-    let offered: f64 = rates.iter().map(|(_, rate)| rate).sum();
     assert_eq!(number(&measure["offered_rate_per_s"]), offered);
     let done: f64 =
         rates.iter().map(|(kind, _)| number(&measure["operations"][kind]["count"])).sum();
@@ -398,17 +401,8 @@ fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2]) {
 #[test]
 fn the_insert_benchmark_runs_on_the_embedded_server() {
     // Its scans take milliseconds.
-    let fewer = [
-        "--server",
-        "embedded",
-        "--rate",
-        "50",
-        "--set",
-        "operations.insert=10",
-        "--set",
-        "operations.scan=40",
-    ];
-    insert_benchmark(&Bench::new(), &fewer, [("insert", 10.0), ("scan", 40.0)]);
+    let server = ["--server", "embedded"];
+    insert_benchmark(&Bench::new(), &server, [("insert", 10.0), ("scan", 40.0)]);
 }
 
 #[test]
@@ -418,7 +412,8 @@ fn the_insert_benchmark_runs_on_a_mongod_with_its_indexes() {
     };
     let bench = Bench::new();
     let program = mongod.to_str().unwrap();
-    let rates = [("insert", 100.0), ("scan", 1_000.0)];
+    // A fifth of the plan's rates: a busy machine achieves them too.
+    let rates = [("insert", 20.0), ("scan", 200.0)];
     let server = ["--mongod", program, "--cache", "256MiB"];
     insert_benchmark(&bench, &server, rates);
     let document: Value = recorded(&bench, "r/run.json");

@@ -125,9 +125,11 @@ fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, Truth) {
     let server = json!({
         "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local", "settings": {},
     });
+    let operations =
+        json!([{"name": "read", "effect": "read"}, {"name": "update", "effect": "update"}]);
     let bare = json!({
         "schema_version": 1, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
-        "status": "complete", "plan": {}, "environment": {}, "server": server, "phases": [], "caveats": [],
+        "status": "complete", "plan": {}, "operations": operations, "environment": {}, "server": server, "phases": [], "caveats": [],
     });
     let document = RunDocument {
         phases: vec![

@@ -49,7 +49,7 @@ fn split_topology_is_refused_outside_of_index_builds() {
 #[test]
 fn several_topologies_are_one_plan_with_an_estimate() {
     let Some(bench) = tracing() else { return };
-    let typed = ["index-build", "shuffled", "--records", "1m", "--dry-run"];
+    let typed = ["index-build", "shuffled", "--records", "1m", "--dry-run", "--full"];
     let several = ["--set", "server.topology=standalone; split=2;split=4"];
     let plan = bench.dyno(&[&typed[..], &several].concat()).expect(0);
     let text = plan.stdout.clone();
@@ -58,7 +58,7 @@ fn several_topologies_are_one_plan_with_an_estimate() {
     assert!(text.contains(list), "{text}");
     plan.says("at least ").says(" GiB ").says("6 builds");
     std::fs::write(bench.path("p.toml"), &text).unwrap();
-    let again = bench.dyno(&["index-build", "p.toml", "--dry-run"]);
+    let again = bench.dyno(&["index-build", "p.toml", "--dry-run", "--full"]);
     assert_eq!(again.expect(0).stdout, text);
     let more = ["--records", "900000M"];
     let none = bench.dyno(&[&["index-build", "shuffled", "--dry-run"][..], &more].concat());

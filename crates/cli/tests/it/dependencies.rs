@@ -53,7 +53,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     // The crate that interprets messages opens the results, because they use the record's format.
     ("tail", &[MEASURING, ANALYSING, &["engine", "fleet"]]),
     // Programs.
-    ("cli", &[PRODUCT]),
+    ("cli", &[PRODUCT, &["driver-wire"]]),
     ("driver-rust", &[]),
     ("driver-wire", &[&["load", "plan", "wire"]]),
     // Tests and benchmarks; delivered crates must not use them.

@@ -160,7 +160,7 @@ fn experiments_read_exporters_and_server_reports() {
         ("sweep read --rates 50,100", 2),
         ("xmax read --max-clients 2 --repeat 1", 3),
         ("slo read --p99 100ms --clients 2 --resolution 30%", 2),
-        ("ab read --clients 2 --set client.seed=2 --min-pairs 2 --max-pairs 2", 4),
+        ("ab read --clients 2 --set-b client.seed=2 --min-pairs 2 --max-pairs 2", 4),
     ];
     for (verb, fewest) in verbs {
         let bench = Bench::new();
@@ -396,7 +396,7 @@ fn remote_server_demands_match_its_exporter() {
         (&by["source"], by["machine"].as_str()),
         (&"serverStatus".into(), Some(address.as_str()))
     );
-    assert!(process > 0.1 && process < busy, "{process} of {busy}");
+    assert!(process > 0.02 && process < busy, "{process} of {busy}");
     // Its disk is a part too: this program has read it as a disk of the machine.
     let (on_disk, disks, by) = reported(&run, "disk").unwrap();
     let device = by["device"].as_str().unwrap();

@@ -36,6 +36,16 @@ fn sweep_refuses_invalid_values_with_an_example() {
 }
 
 #[test]
+fn experiment_refuses_formats_of_other_records() {
+    for (format, advised) in
+        [("ycsb", "`dyno report`"), ("kpi", "`dyno report`"), ("csv", "`dyno export")]
+    {
+        refused(&["xmax", "c", "--format", format]).says(advised);
+        refused(&["sweep", "c", "--clients", "1,2", "--format", format, "--dry-run"]).says(advised);
+    }
+}
+
+#[test]
 fn key_given_by_two_options_is_refused() {
     let clients = ["sweep", "c", "--clients", "1,2", "--set"];
     for value in ["client.clients=3", "client.clients=3,4"] {
@@ -69,7 +79,7 @@ fn unknown_keys_and_values_are_refused_before_the_first_run() {
         let clients = ["sweep", "c", "--clients", "1,1000000"];
         refused(&[&clients[..], more].concat()).says("1 to 100000");
     }
-    refused(&["ab", "c", "--set", "server.cache=1GiB,2GiB"]).says("`server.cache`");
+    refused(&["ab", "c", "--set-b", "server.cache=1GiB,2GiB"]).says("`server.cache`");
     refused(&["ab", "c", "no-such-plan"]).says("no-such-plan");
     refused(&["xmax", "c", "--set", "nothing=3"]).says("nothing");
     refused(&["slo", "c", "--p99", "5ms", "--set", "client.batch=x"]).says("client.batch");
@@ -80,13 +90,18 @@ fn searches_need_an_objective_and_valid_limits() {
     refused(&["slo", "c"]).says("no objective").says("hint: ");
     refused(&["slo", "c", "--p99", "-1ms"]);
     refused(&["slo", "c", "--p99", "soon"]).says("soon");
-    refused(&["slo", "c", "--p99.9", "0ms"]).says("`--p99.9 0s`");
+    refused(&["slo", "c", "--p99.9", "0ms"]).says("--p99.9");
+    for limit in
+        [&["slo", "c", "--p99", "5"], &["tune", "c", "--p99", "5"], &["run", "c", "--below", "5"]]
+    {
+        refused(limit).says("`5ms`");
+    }
     refused(&["slo", "c", "--p99", "5ms", "--resolution", "0"]).says("--resolution");
     for percentile in ["0=5ms", "100=5ms", "x=5ms", "75", "75=soon", "nan=5ms"] {
         refused(&["slo", "c", "--percentile", percentile]).says("--percentile");
     }
     refused(&["slo", "c", "--p99", "5ms", "--percentile", "99.0=6ms"]).says("two limits");
-    refused(&["slo", "c", "--percentile", "75=0ms"]).says("`--p75 0s`");
+    refused(&["slo", "c", "--percentile", "75=0ms"]).says("--percentile");
     refused(&["slo", "c", "--p99", "5ms", "--errors", "2"]).says("`--errors`").says("`2`");
     refused(&["slo", "c", "--p99", "5ms", "--schedule", "closed"]).says("offered rate");
     refused(&["slo", "c", "--p99", "5ms", "--max-runs", "0"]).says("1..=10000");
@@ -137,6 +152,23 @@ fn unavailable_server_leaves_no_folder() {
 }
 
 #[test]
+fn failed_measurement_is_an_error_in_the_junit_file() {
+    let bench = Bench::new();
+    let ab = ["ab", "c", "--out", "x", "--fail-if-worse", "p99=10%", "--junit", "limits.xml"];
+    let dry = ["--uri", "mongodb://127.0.0.1:1/", "--set-b", "server.cash=1GiB", "--dry-run"];
+    bench.dyno(&[&ab[..], &dry].concat()).expect(2);
+    assert_eq!(bench.entries(), Vec::<String>::new());
+    for (more, code, reason) in
+        [(&dry[..4], 2, "server.cash"), (&dry[..2], 3, "Connection refused")]
+    {
+        bench.dyno(&[&ab[..], more].concat()).expect(code).says(reason);
+        let text = std::fs::read_to_string(bench.path("limits.xml")).unwrap();
+        assert!(text.contains(r#"tests="1""#) && text.contains("<error"), "{text}");
+        assert!(text.contains(reason), "{text}");
+    }
+}
+
+#[test]
 fn resume_refuses_a_folder_without_an_experiment() {
     let bench = Bench::new();
     for name in ["empty", "broken", "newer"] {
@@ -164,7 +196,7 @@ fn order(bench: &Bench, more: &[&str]) -> Vec<String> {
     finished
         .stdout
         .lines()
-        .skip(1)
+        .filter(|line| line.starts_with("runs/"))
         .map(|line| line.split("client.clients=").nth(1).unwrap().to_owned())
         .collect()
 }
@@ -191,9 +223,8 @@ fn order_follows_the_seed_and_has_every_point_in_each_round() {
 fn dry(bench: &Bench, more: &[&str]) -> Vec<String> {
     let sweep = ["sweep", "c", "--dry-run"];
     let finished = bench.dyno(&[&sweep[..], more].concat()).expect(0);
-    let settings =
-        finished.stdout.lines().skip(1).map(|line| line.split_once("  ").unwrap().1.to_owned());
-    settings.collect()
+    let runs = finished.stdout.lines().filter(|line| line.starts_with("runs/"));
+    runs.map(|line| line.split_once("  ").unwrap().1.to_owned()).collect()
 }
 
 #[test]
@@ -348,4 +379,32 @@ fn resume_refuses_to_mix_runs_from_two_hosts() {
     std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
     bench.dyno(&resume).expect(3).says("elsewhere");
     assert!(!bench.path(&format!("x/runs/{}", runs[1])).exists());
+}
+
+#[test]
+fn dry_run_says_how_many_runs_and_how_long() {
+    let bench = Bench::new();
+    for (arguments, expected) in [
+        (
+            &["ab", "c", "--set-b", "data.compressible_ratio=0.5"][..],
+            "up to 20 pairs, 4 to 24 minutes",
+        ),
+        (&["ab", "c", "--min-pairs", "2", "--max-pairs", "2"], "2 pairs, about 2 minutes"),
+        // Each run starts its server.
+        (
+            &["ab", "c", "--set-b", "server.cache=300MiB", "--min-pairs", "2", "--max-pairs", "2"],
+            "2 pairs, about 3 minutes",
+        ),
+        (&["ab", "c", "--time-limit", "5m"], "up to 20 pairs, 4 to 6 minutes"),
+        (&["sweep", "c", "--clients", "1,2", "--duration", "20s"], "2 runs, about 51 seconds"),
+        (&["sweep", "c", "--set", "phases.duration=30s,60s"], "2 runs, about 2 minutes"),
+        (&["slo", "c", "--p99", "5ms"], "up to 60 runs after the closed loop, "),
+        (&["slo", "c", "--p99", "5ms", "--time-limit", "2m"], "closed loop, about 3 minutes"),
+        (&["xmax", "c"], "up to 69 runs, "),
+        (&["run", "a", "b", "--repeat", "2"], "4 runs, about 2 minutes"),
+    ] {
+        let stdout = bench.dyno(&[arguments, &["--dry-run"]].concat()).expect(0).stdout;
+        assert!(stdout.contains(expected), "{arguments:?} {stdout}");
+    }
+    assert_eq!(bench.entries(), Vec::<String>::new());
 }

@@ -113,6 +113,41 @@ fn the_objective_is_kept_up_to_the_capacity_and_missed_above() {
 }
 
 #[test]
+fn interrupted_slo_keeps_the_rates_so_far() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--clients", "8", "--p99", "100ms", "--max-steal", "100%"];
+    let child = bench.spawn(&against("slo", &uri, &more));
+    let runs = bench.path("x/runs");
+    // The closed loop, one rate, and the next one.
+    wait_for("the third run", || runs.is_dir() && names(&runs).len() > 2);
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let search = &document["answer"]["search"];
+    assert_eq!((&document["status"], &search["end"]), (&"partial".into(), &"interrupted".into()));
+    let sides = ["always_kept_up_to_per_s", "always_missed_from_per_s"];
+    assert!(sides.iter().any(|side| search[*side].is_number()), "{search}");
+}
+
+#[test]
+fn slo_starts_no_run_after_its_time_limit() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--clients", "8", "--p99", "100ms", "--time-limit", "1s", "--max-steal", "100%"];
+    let found = bench.dyno(&against("slo", &uri, &more)).expect(0).json();
+    assert_eq!(found["answer"]["search"]["end"], "out_of_measurements");
+    assert!(found["answer"]["search"]["rate_per_s"].is_number(), "{found}");
+    // The closed loop takes the whole time.
+    assert_eq!(names(&bench.path("x/runs")).len(), 2);
+    bench.dyno(&["resume", "x"]).expect(0);
+    assert_eq!(names(&bench.path("x/runs")).len(), 2);
+}
+
+#[test]
 fn a_rate_at_which_nothing_succeeds_misses_the_objective() {
     let server = slow("2000");
     let bench = Bench::new();
@@ -174,7 +209,16 @@ fn objectives_can_be_percentiles_or_failures_alone() {
     let more = ["--percentile", "75=1ms", "--percentile", "12.5=1s"];
     let fast = ["--resolution", "50%", "--max-runs", "2", "--max-steal", "99%"];
     let arguments = against("slo", &uri, &[&more[..], &fast].concat());
-    let found = bench.dyno(&arguments).expect(0).json();
+    let finished = bench.dyno(&arguments).expect(0).says("2 runs after the closed loop, ");
+    let finished = finished.says("run 1 of 3").says("run 2 of 3: ");
+    // Each run says its figures, its outcome, and where the answer lies.
+    let outcomes = finished.stderr.lines().filter(|line| {
+        let is_decided = line.contains(", kept; ") || line.contains(", missed; ");
+        is_decided && line.contains("/s: p75 ") && line.contains("the answer is")
+            || line.contains("the answer lies between")
+    });
+    assert_eq!(outcomes.count(), 2, "{}", finished.stderr);
+    let found = finished.json();
     let answer = &found["answer"];
     let statistics = answer["objectives"]["responses"].as_array().unwrap().iter();
     let statistics: Vec<&Value> = statistics.map(|one| &one["statistic"]).collect();
@@ -191,6 +235,7 @@ fn objectives_can_be_percentiles_or_failures_alone() {
     // Resuming finds the same percentiles in the kept runs.
     let again = bench.dyno(&["resume", "x", "--format", "json"]).expect(0);
     assert_eq!(&again.json()["answer"], answer);
+    assert!(!again.stderr.contains("/s: p75"), "{}", again.stderr);
     let mut arguments = against("slo", &uri, &[&["--errors", "0.5"][..], &fast].concat());
     let out = arguments.iter().position(|one| *one == "x").unwrap();
     arguments[out] = "y";
@@ -394,11 +439,11 @@ fn varying_documents_on_a_running_server_need_fresh() {
     let bench = Bench::new();
     let uri = server.uri();
     for verb in ["ab", "sweep"] {
-        let value = match verb {
-            "ab" => "data.compressible_ratio=0.9",
-            _ => "data.compressible_ratio=0,0.9",
+        let setting = match verb {
+            "ab" => ["--set-b", "data.compressible_ratio=0.9"],
+            _ => ["--set", "data.compressible_ratio=0,0.9"],
         };
-        let arguments = against(verb, &uri, &["--set", value]);
+        let arguments = against(verb, &uri, &setting);
         bench.dyno(&arguments).expect(2).says("`data`").says("`--fresh`");
         assert!(!bench.path("x").exists());
     }

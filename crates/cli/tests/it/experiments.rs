@@ -215,7 +215,7 @@ fn run_loads_documents_only_when_they_differ() {
     assert_no_server(&bench);
     // A sample of a few documents cannot show this difference.
     let bench = Bench::new();
-    let other = ["ab", "c", "--records", "200", "--set", "data.compressible_ratio=0.9"];
+    let other = ["ab", "c", "--records", "200", "--set-b", "data.compressible_ratio=0.9"];
     let pairs = ["--max-pairs", "1"];
     bench.dyno(&[&other[..], &pairs, &common].concat()).expect(0);
     assert_eq!(loads(&bench, "compressible_ratio"), [of("0.0", true), of("0.9", true)]);
@@ -229,7 +229,7 @@ fn each_run_of_a_server_comparison_starts_its_own_server() {
     }
     // Two plans with different servers, and two identical plans.
     for (other, expected) in
-        [(&["--set", "server.cache=128MiB"][..], [true; 4]), (&[], [true, false, false, false])]
+        [(&["--set-b", "server.cache=128MiB"][..], [true; 4]), (&[], [true, false, false, false])]
     {
         let bench = Bench::new();
         let pairs = ["ab", "c", "--min-pairs", "2", "--max-pairs", "2"];
@@ -359,7 +359,7 @@ fn ab_runs_each_side_with_its_own_threads() {
         "c",
         "--clients",
         "4",
-        "--set",
+        "--set-b",
         "client.threads=3",
         "--set-a",
         "client.threads=2",

@@ -41,7 +41,7 @@ const RECORDED: [Recorded; 4] = [
             ("metric", "rate_per_s"),
             ("value", "3544.2140013969315"),
         ],
-        pictures: &["01-ratio-of-b-to-a", "02-pair-by-pair-rate"],
+        pictures: &["01-b-against-a", "02-pair-by-pair-rate"],
     },
     Recorded {
         name: "index-build",

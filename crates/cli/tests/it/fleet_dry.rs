@@ -291,7 +291,7 @@ fn an_experiment_is_refused_without_its_runs() {
             &["slo", "many.toml", "--p99", "5ms", "--set", "fleet.amounts=per-agent"],
             &["`fleet.amounts`", "`in-all`"],
         ),
-        run(&["ab", "many.toml", "--set", "server.cache=1MiB"], &["`server.cache`", "256 MiB"]),
+        run(&["ab", "many.toml", "--set-b", "server.cache=1MiB"], &["`server.cache`", "256 MiB"]),
     ];
     for (place, code, arguments, expected) in cases.iter().copied() {
         // This placement is for one server.
@@ -318,7 +318,7 @@ fn invalid_pods_are_refused_without_a_run() {
             &["`server.data_dir`\n", "hint: ", "`fleet.kubernetes.disks`"],
         ),
         run(
-            &["run", "many.toml", "--rps", "eth0"],
+            &["run", "many.toml", "--receive-packet-steering", "eth0"],
             &["`server.receive_packet_steering`\n", "hint: ", "pods"],
         ),
         run(

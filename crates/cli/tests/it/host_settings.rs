@@ -252,7 +252,7 @@ fn search_restores_the_machine_however_it_ends() {
     assert_eq!((read(RATIO), journal.exists()), (before.clone(), false));
     let problems = problems(&bench, "interrupted");
     // The server may have ended before the clients connected, or while it was queried.
-    let ends = ["signal: 9", "closed the", "`buildInfo`"];
+    let ends = ["signal: 9", "closed the", "`buildInfo`", "refuses the connection"];
     let has_ended = |problem: &String| ends.iter().any(|end| problem.contains(end));
     assert!(problems.iter().any(has_ended), "{problems:?}");
     let mut child = bench.spawn(&tune(BRIEF, &["--out", "t"]));

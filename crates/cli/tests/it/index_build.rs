@@ -89,7 +89,7 @@ fn unsupported_remedies_on_joined_servers_are_refused() {
 #[test]
 fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
     let bench = Bench::new();
-    let plan = bench.dyno(&[
+    let build = [
         "index-build",
         "--remedy",
         "dump",
@@ -97,8 +97,13 @@ fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
         "ext4 on loop:4GiB at 90 iops",
         "--warm",
         "--dry-run",
-    ]);
-    let text = plan.expect(0).stdout.clone();
+    ];
+    let steps = bench.dyno(&build).expect(0).stdout;
+    for part in ["`churned`", "`date`", "warm", "`dump`", "--full"] {
+        assert!(steps.contains(part), "{steps}");
+    }
+    assert!(steps.lines().count() < 10, "{steps}");
+    let text = bench.dyno(&[&build[..], &["--full"]].concat()).expect(0).stdout;
     for line in [
         "layout = \"churned\"",
         "remedy = \"dump\"",
@@ -108,7 +113,7 @@ fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
         assert!(text.contains(line), "{text}");
     }
     std::fs::write(bench.path("p.toml"), &text).unwrap();
-    let again = bench.dyno(&["index-build", "p.toml", "--dry-run"]);
+    let again = bench.dyno(&["index-build", "p.toml", "--dry-run", "--full"]);
     assert_eq!(again.expect(0).stdout, text);
     bench.dyno(&["run", "p.toml", "--dry-run"]).expect(2).says("`dyno index-build`");
 }
@@ -421,12 +426,12 @@ fn remedied_on_mongod(
 #[test]
 fn on_a_mongod_a_rewrite_makes_churned_scans_sequential() {
     // The score is not compared: the number of blocks between two consecutive reads differs between runs (scores of 0.77 to
-    // 0.94).
+    // 0.94), as checkpoints come earlier or later. So does the share of reads of inner pages (up to 5 %).
     let figure = "sequential_ratio";
     let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "30000", figure) else {
         return;
     };
-    assert!(before < 0.05 && after > 0.97, "{before} {after}");
+    assert!(before < 0.05 && after > 0.9, "{before} {after}");
 }
 
 #[test]
@@ -435,7 +440,7 @@ fn on_a_mongod_a_rewrite_makes_migrated_scans_sequential() {
     let Some((before, after)) = remedied_on_mongod("migrated", "rewrite", "30000", figure) else {
         return;
     };
-    assert!(before < 0.4 && after > 0.97, "{before} {after}");
+    assert!(before < 0.4 && after > 0.9, "{before} {after}");
 }
 
 #[test]
@@ -443,7 +448,8 @@ fn on_a_mongod_loaded_documents_are_read_in_order() {
     for (layout, remedy) in
         [("ordered", "compact"), ("shuffled", "dump"), ("concurrent", "natural-copy")]
     {
-        let Some((before, after)) = remedied_on_mongod(layout, remedy, "4000", "score") else {
+        let figure = "sequential_ratio";
+        let Some((before, after)) = remedied_on_mongod(layout, remedy, "4000", figure) else {
             return;
         };
         assert!(before > 0.8 && after > 0.8, "{layout}: {before} {after}");

@@ -176,6 +176,7 @@ fn dry_run_prints_a_plan_that_reproduces_itself() {
     std::fs::write(bench.path("again.toml"), &first.stdout).unwrap();
     let second = bench.dyno(&["run", "again.toml", "--dry-run"]).expect(0);
     assert_eq!(first.stdout, second.stdout);
+    let first = first.says("loads 7 documents").says("takes about 36 seconds");
     let plan: toml::Table = first.stdout.parse().unwrap();
     assert_eq!(plan["data"]["records"].as_integer(), Some(7));
     assert_eq!(plan["schedule"]["kind"].as_str(), Some("constant"));
@@ -206,6 +207,13 @@ fn the_address_can_come_from_the_environment() {
     let output =
         bench.command(&["run", "--help"]).env("DYNO_URI", "mongodb://me:secret@there/").output();
     assert!(!Finished::from(output.unwrap()).expect(0).stdout.contains("secret"));
+}
+
+#[test]
+fn usage_omits_the_state_folder_of_the_environment() {
+    // Each test has `DYNO_STATE_DIR`.
+    let refused = Bench::new().dyno(&["run"]).expect(2).says("Usage: ");
+    assert!(!refused.stderr.contains("--state-dir"), "{}", refused.stderr);
 }
 
 #[test]

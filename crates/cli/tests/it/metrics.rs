@@ -71,7 +71,7 @@ fn metrics_format_follows_the_accept_header() {
     assert!(reported.body.ends_with("# EOF\n"), "{}", reported.body);
     let reported = get(endpoint.port, "/metrics");
     assert!(reported.head.contains("text/plain; version=0.0.4"), "{}", reported.head);
-    assert_eq!(get(endpoint.port, "/").status, 200);
+    assert_eq!(get(endpoint.port, "/").status, 404);
     assert_eq!(get(endpoint.port, "/run.json").status, 404);
     let long = "x".repeat(100_000);
     assert_ne!(get_with(endpoint.port, "/metrics", &[("X-Long", &long)]).status, 200);

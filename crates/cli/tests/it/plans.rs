@@ -215,7 +215,7 @@ fn dry_run_refuses_what_the_start_of_a_mongod_refuses() {
     // Points of an experiment are checked before the first one runs.
     let sweep = ["sweep", "c", "--mongod", mongod, "--set", "server.cache=256MiB,1MiB"];
     refused_alike(bench, &sweep, 2, "256 MiB");
-    let ab = ["ab", "c", "--mongod", mongod, "--set", "server.journal=false"];
+    let ab = ["ab", "c", "--mongod", mongod, "--set-b", "server.journal=false"];
     refused_alike(bench, &ab, 2, "`server.journal`");
     let tail = ["tail", "--producer", "wire", "--mongod", mongod, "--cache", "1MiB"];
     refused_alike(bench, &tail, 2, "256 MiB");

@@ -3,7 +3,8 @@
 
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{
-    Bench, Finished, control, names, processes_with, run_schema, signal, wait_for, wait_for_windows,
+    Bench, Finished, control, names, processes_with, run_schema, signal, wait_for,
+    wait_for_windows, ycsb_plans,
 };
 use bson::{Bson, Document, doc};
 use dyno_load::connect::Control;
@@ -134,7 +135,7 @@ fn every_built_in_workload_runs_on_a_mongod_by_both_backends() {
     let bench = Bench::new();
     let uri = server.uri();
     // This plan drops the page cache of its own server's files, and has a separate test.
-    let plans = dyno_plan::builtin::names().filter(|name| *name != "storage-compare");
+    let plans = ycsb_plans().filter(|name| *name != "storage-compare");
     for (count, workload) in plans.enumerate() {
         // The backends alternate, so that each kind of operation is performed by both.
         let backend = ["wire", "driver"][count % 2];
@@ -557,6 +558,60 @@ fn run_uses_a_mongod_that_is_already_running() {
         assert_eq!(settings[name], value, "{settings}");
     }
     assert!(settings["parameter.syncdelay"].is_string(), "{settings}");
+}
+
+/// A short run of workload `a` on running servers.
+fn hosted_run(lab: &Lab, uri: &str, backend: &str) -> Finished {
+    let fixed = ["run", "a", "--uri", uri, "--backend", backend, "--format", "json"];
+    let small = ["--records", "300", "--operations", "200", "--clients", "2", "--warmup", "0s"];
+    lab.bench.dyno(&[&fixed[..], &small].concat())
+}
+
+#[test]
+fn certificate_is_the_only_credential_of_whole_runs() {
+    let Some(lab) = Lab::new() else { return };
+    let mutual = "server.encryption=mutual";
+    lab.start(&["--topology", "replica-set=1", "--auth", "--set", mutual]);
+    let (target, _) = dyno_plan::uri::parse(&lab.uri()).unwrap();
+    let uri = dyno_plan::uri::with_option(&target.to_string(), "authMechanism", "MONGODB-X509");
+    hosted_run(&lab, &uri, "wire").expect(3).says("does not accept the client certificate");
+    let roles = doc! { "role": "root", "db": "admin" };
+    let user = doc! { "createUser": "CN=dyno client,O=dyno clients", "roles": [roles] };
+    control(&lab.uri()).run("$external", user).unwrap();
+    for backend in ["wire", "driver"] {
+        let document = hosted_run(&lab, &uri, backend).expect(0).json();
+        assert_sound(&document);
+        assert_eq!(measure(&document)["failed"], 0, "{backend}");
+        // The members are watched by connections of their own.
+        assert!(document["server"]["settings"]["parameter.syncdelay"].is_string(), "{document}");
+    }
+    let doctor = lab.bench.dyno(&["doctor", "--uri", &uri, "--format", "json"]).json();
+    assert!(doctor.to_string().contains("free_connections"), "{doctor}");
+}
+
+#[test]
+fn connection_string_of_a_host_works_unchanged() {
+    let Some(lab) = Lab::new() else { return };
+    lab.start(&["--topology", "replica-set=1", "--auth", "--tls"]);
+    let (target, credentials) = dyno_plan::uri::parse(&lab.uri()).unwrap();
+    let credentials = credentials.unwrap();
+    // Atlas, without SRV, and options that other hosts add.
+    let uri = format!(
+        "mongodb://{}:{}@{}/?ssl=true&replicaSet=dyno&authSource=admin&retryWrites=true&w=majority&readPreference=primary&retryReads=true&compressors=zstd,snappy&maxIdleTimeMS=120000&appName=Cluster0&tlsInsecure=true",
+        credentials.username,
+        credentials.password(),
+        target.hosts[0],
+    );
+    for backend in ["wire", "driver"] {
+        let finished = hosted_run(&lab, &uri, backend).expect(0);
+        let ignored = finished.stderr.contains("`maxIdleTimeMS=120000`");
+        assert_eq!(ignored, backend == "wire", "{}", finished.stderr);
+        let document = finished.json();
+        assert_sound(&document);
+        assert_eq!(measure(&document)["failed"], 0, "{backend}");
+        let concern = document["server"]["write_concern"].to_string();
+        assert!(concern.contains("majority"), "{concern}");
+    }
 }
 
 /// Makes the next `times` updates fail by `failCommand`; 0 turns it off.

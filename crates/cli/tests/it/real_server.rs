@@ -1,5 +1,6 @@
 //! Whole runs with the embedded server: starting, loading, checking, refusing, and cleaning up.
 
+use crate::common::ycsb_plans;
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::{embedded, embedded_program, embedded_with, or_skip};
 use serde_json::Value;
@@ -50,7 +51,7 @@ fn every_built_in_workload_runs() {
         return;
     };
     let bench = Bench::new();
-    for workload in dyno_plan::builtin::names() {
+    for workload in ycsb_plans() {
         let mut more = vec!["--format", "json", "--out", workload];
         if !dyno_testkit::fault::is_root() {
             more.extend(["--set", "data.page_cache=keep"]);

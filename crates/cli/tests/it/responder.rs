@@ -1,8 +1,7 @@
 //! `dyno responder` as a server for reproducible measurements: every plan, both backends, and the effect of a stall on
 //! percentiles.
 
-use crate::common::{Bench, Responder};
-use dyno_plan::builtin;
+use crate::common::{Bench, Responder, ycsb_plans};
 use serde_json::Value;
 
 /// Plans that start and prepare their own server, take minutes because of their trace window, or need documents of a shape that
@@ -18,7 +17,7 @@ fn measured(document: &Value) -> &Value {
 #[test]
 fn built_in_workloads_run_on_a_responder_by_both_backends() {
     let bench = Bench::new();
-    let names: Vec<&str> = builtin::names().filter(|name| !OF_OWN_SERVERS.contains(name)).collect();
+    let names: Vec<&str> = ycsb_plans().filter(|name| !OF_OWN_SERVERS.contains(name)).collect();
     assert!(names.len() >= 12, "{names:?}");
     for backend in ["wire", "driver"] {
         // Loaded by the first plan and dropped by each later one.

@@ -245,7 +245,7 @@ fn file_systems_are_compared_in_pairs_on_a_mongod() {
     };
     let sides = [("a", "xfs"), ("b", "ext4")];
     let [a, b] = sides.map(|(_, kind)| format!("server.storage={kind} on loop:1GiB"));
-    let compared = ["ab", "storage-compare", "--set-a", &a, "--set", &b];
+    let compared = ["ab", "storage-compare", "--set-a", &a, "--set-b", &b];
     let server = ["--mongod", mongod.to_str().unwrap(), "--clients", "4"];
     let short = ["--records", "300", "--warmup", "0s", "--duration", "2s"];
     let pairs = ["--min-pairs", "2", "--max-pairs", "2", "--max-steal"];

@@ -97,7 +97,7 @@ fn options_override_parameters() {
         "fieldcount=4",
         "--data-dir",
         "/c",
-        "--rps",
+        "--receive-packet-steering",
         "eth7=0",
     ];
     let plan = dry_plan(&variables, &options);
@@ -246,13 +246,13 @@ fn missing_network_card_is_refused_before_anything_starts() {
     let responder = Responder::with_documents(&[]);
     let uri = responder.uri();
     bench
-        .dyno(&reads(&uri, &["--operations", "10", "--rps", "no-such-card"]))
+        .dyno(&reads(&uri, &["--operations", "10", "--receive-packet-steering", "no-such-card"]))
         .expect(3)
         .says("`no-such-card`")
         .says("lo");
     assert!(bench.entries().iter().all(|name| name == "runs"));
     bench
-        .dyno(&reads(&uri, &["--rps", "../lo"]))
+        .dyno(&reads(&uri, &["--receive-packet-steering", "../lo"]))
         .expect(2)
         .says("`server.receive_packet_steering`");
 }
@@ -291,16 +291,16 @@ fn packet_steering_is_restored_however_a_run_ends() {
     let card = format!("lo={}", other_cpu());
     if !may_steer() {
         bench
-            .dyno(&reads(&uri, &["--operations", "10", "--rps", &card]))
+            .dyno(&reads(&uri, &["--operations", "10", "--receive-packet-steering", &card]))
             .expect(3)
             .says("/net/lo/");
         return;
     }
     let before = steered();
-    let long = ["--duration", "60s", "--rps", &card, "--out"];
+    let long = ["--duration", "60s", "--receive-packet-steering", &card, "--out"];
     let journal = bench.path("state/doctor-undo.json");
 
-    let options = ["--operations", "100", "--rps", &card, "--format", "json"];
+    let options = ["--operations", "100", "--receive-packet-steering", &card, "--format", "json"];
     let document = bench.dyno(&reads(&uri, &options)).expect(0).json();
     assert_eq!(steered(), before);
     let queue = &document["host_settings"][0];

@@ -135,7 +135,7 @@ fn failed_inserts_end_the_load_unless_told_to_continue() {
     let url = format!("mongodb.url={}ycsb", server.uri());
     let load = ["ycsb", "load", "mongodb", "-p", "recordcount=5000", "-p", &url];
     bench.dyno(&load).expect(0);
-    let again = bench.dyno(&load).expect(1).says("DuplicateKey (11000)");
+    let again = bench.dyno(&load).expect(1).says("DuplicateKey (11000)").says("insertstart");
     let failed = value(&parse(&again.stdout), "[INSERT-FAILED]", "Operations");
     assert!((1.0..5000.0).contains(&failed), "{failed}");
     let going_on =

@@ -50,6 +50,7 @@ impl Bench {
             .env("TMPDIR", self.folder.path())
             // Servers and programs installed on this machine must not influence the tests.
             .env("DYNO_DATA_DIR", self.path("installed"))
+            .env("DYNO_NO_INSTALL", "1")
             .env_remove("DYNO_MONGOD")
             .env_remove("DYNO_URI")
             .env_remove("RUST_BACKTRACE")
@@ -90,6 +91,12 @@ pub(crate) fn tracing() -> Option<Bench> {
     }
     dyno_testkit::skip_tracing(&format!("this machine cannot trace: {reason}"));
     None
+}
+
+/// Built-in plans with YCSB's documents, whose number `--records` sets.
+pub(crate) fn ycsb_plans() -> impl Iterator<Item = &'static str> {
+    let is_own = |name: &str| dyno_plan::builtin::find(name).unwrap().is_own();
+    dyno_plan::builtin::names().filter(move |name| !is_own(name))
 }
 
 /// A connection to a server for set-up commands.

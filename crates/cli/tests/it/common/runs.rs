@@ -3,8 +3,8 @@
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
-    Arrivals, CpuSettings, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
-    ServerRecord,
+    Arrivals, CpuSettings, Effect, Environment, Operation, PhaseKind, RunDocument, RunStatus,
+    SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::writer::RunWriter;
 use serde_json::{Value, json};
@@ -34,6 +34,7 @@ pub(crate) struct MadeUp {
     /// Product that the server reports.
     pub(crate) product: Option<&'static str>,
     pub(crate) cpu_settings: CpuSettings,
+    pub(crate) tags: &'static [&'static str],
 }
 
 impl MadeUp {
@@ -51,6 +52,7 @@ impl MadeUp {
             durable_writes: None,
             product: None,
             cpu_settings: CpuSettings::default(),
+            tags: &[],
         }
     }
 
@@ -87,6 +89,7 @@ impl MadeUp {
         };
         json!({
             "name": self.name,
+            "tags": self.tags,
             "data": { "records": self.records },
             "operations": { "read": 1.0 },
             "schedule": schedule,
@@ -104,6 +107,7 @@ impl MadeUp {
             status: RunStatus::Running,
             status_reason: None,
             plan: self.plan(),
+            operations: vec![Operation::new("read", Effect::Read)].into(),
             environment: Environment {
                 cpu_settings: self.cpu_settings.clone(),
                 ..Environment::default()
@@ -128,6 +132,7 @@ impl MadeUp {
             sources: Vec::new(),
             collections: Vec::new(),
             secondary_indexes: None,
+            checks: Vec::new(),
             dropped: Vec::new(),
             events: Vec::new(),
             caveats: Vec::new(),
@@ -139,7 +144,7 @@ impl MadeUp {
         let count = noise.around(self.rate_per_s);
         let response_ns = noise.around(self.response_us) * 1000;
         let mut operation = OperationInterval {
-            name: "read",
+            name: "read".into(),
             response: latency_histogram(),
             service: latency_histogram(),
             start_delay: latency_histogram(),
