@@ -35,10 +35,10 @@ build: ## build the release binary, target/release/dyno
 	@$(CARGO) build --release --locked --package mongodyno $(if $(filter 0,$(EBPF)),--no-default-features)
 	@scripts/split-symbols.sh target/release/dyno target/release/dyno target/release/dyno.debug
 
-dist: ## build a static program with eBPF as tarball and Debian package, in target/dist
+dist: ## build a static program with eBPF as tarball, Debian package and Python wheel, in target/dist
 	@scripts/dist.sh
 
-dist-test: ## install what `make dist` made into an empty root and run workload C there
+dist-test: ## install what `make dist` made into empty roots and run workload C there
 	@scripts/dist-test.sh
 
 drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds only those

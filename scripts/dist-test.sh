@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the output of `scripts/dist.sh` into empty roots without a shell or a C library. There `dyno` measures workload C against
-# a server outside, by address and by name.
+# Installs the output of `scripts/dist.sh` into empty roots without a shell or a C library, and the wheel into an environment of
+# Python. There `dyno` measures workload C against a server outside, by address and by name.
 #
 #   scripts/dist-test.sh
 #
@@ -42,6 +42,8 @@ unpack() {
     mkdir -p "$work"/debian/var/lib/dpkg/{info,updates}
     touch "$work/debian/var/lib/dpkg/status"
     "${as_root[@]}" dpkg --root="$work/debian" --force-script-chrootless --install "$dist"/mongodyno_"$version"_*.deb >/dev/null
+    python3 -m venv "$work/wheel" || fail "python3 cannot make an environment; the Debian package python3-venv has what it needs"
+    "$work/wheel/bin/pip" install --quiet --disable-pip-version-check --no-index "$dist/mongodyno-$version"-py3-*.whl
 }
 
 check_contents() {
@@ -55,6 +57,7 @@ check_contents() {
         [ -s "$work/debian/usr/share/$file" ] || fail "the package does not have /usr/share/$file"
     done
     cmp -s "$dyno" "$work/debian/usr/bin/dyno" || fail "tarball and package hold different programs"
+    cmp -s "$dyno" "$work/wheel/bin/dyno" || fail "tarball and wheel hold different programs"
     [ "$(stat --format=%s "$dyno")" -le 40000000 ] || fail "the program is larger than 40 MB"
     said=$(readelf --program-headers "$dyno")
     [[ $said != *INTERP* ]] || fail "the program needs a loader"
@@ -97,9 +100,13 @@ start_server() {
 
 # measure ROOT HOST RUN: workload C from inside of ROOT.
 measure() {
-    "${as_root[@]}" chroot "$work/$1" /usr/bin/dyno --quiet run c --uri "mongodb://$2:$port/dist_$1" \
-        --records 1000 -p insertorder=ordered --warmup 500ms --duration 2s --out "/$3" --format json >"$work/result.json" ||
-        fail "workload C failed in the root of the $1"
+    measure_by "$1" "$2" "/$3" "${as_root[@]}" chroot "$work/$1" /usr/bin/dyno
+}
+
+# measure_by ROOT HOST OUT COMMAND...
+measure_by() {
+    "${@:4}" --quiet run c --uri "mongodb://$2:$port/dist_$1" --records 1000 -p insertorder=ordered --warmup 500ms \
+        --duration 2s --out "$3" --format json >"$work/result.json" || fail "workload C failed in the root of the $1"
     python3 - "$work/result.json" <<'CHECK' || fail "workload C was not measured in the root of the $1"
 import json, sys
 [measure] = [phase for phase in json.load(open(sys.argv[1]))["phases"] if phase["name"] == "measure"]
@@ -109,6 +116,15 @@ assert all(operation["errors"] == 0 for operation in operations)
 print(f"dist-test: {round(measure['achieved_rate_per_s'])}/s", end=" ")
 CHECK
     echo "in the root of the $1, to $2"
+}
+
+# By the name that `uvx` and `pipx run` call.
+try_wheel() {
+    local left
+    measure_by wheel 127.0.0.1 "$work/by-wheel" "$work/wheel/bin/mongodyno"
+    "$work/wheel/bin/pip" --disable-pip-version-check uninstall --quiet --yes mongodyno
+    left=$(find "$work/wheel" -iname '*dyno*')
+    [ -z "$left" ] || fail "the wheel leaves files behind: $left"
 }
 
 try_tracer() {
@@ -132,4 +148,5 @@ for root in tarball debian; do
     measure "$root" localhost by-localhost
     measure "$root" database.example by-name
 done
+try_wheel
 try_tracer

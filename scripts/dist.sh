@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the release files in target/dist: one static program with eBPF, for any Linux on this processor, as a tarball and a Debian
-# package, and separate debug symbols.
+# Builds the release files in target/dist: one static program with eBPF, for any Linux on this processor, as a tarball, a Debian
+# package and a Python wheel, and separate debug symbols.
 #
 # The program is linked against musl: it runs without a C library, and resolves names without plug-ins.
 # libelf and zlib are compiled from the sources in the crate libbpf-sys.
@@ -38,7 +38,7 @@ library() {
 }
 
 build_libraries() {
-    local crate elfutils header
+    local crate elfutils
     crate=$(metadata | python3 -c 'import json, os, sys
 [found] = [p for p in json.load(sys.stdin)["packages"] if p["name"] == "libbpf-sys"]
 print(os.path.dirname(found["manifest_path"]))')
@@ -62,7 +62,7 @@ build_program() {
     env "CFLAGS_$underscored=-I$parts/include" "LIBBPF_SYS_LIBRARY_PATH_$underscored=$parts/lib" \
         CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_SPLIT_DEBUGINFO=off \
         scripts/cargo build --release --locked --package mongodyno --target "$target" ||
-        fail "cannot build for $target" "if Rust's part for it is missing: rustup target add $target"
+        fail "cannot build for $target" "if Rust's part for it is missing: rustup target add $target, or scripts/rust.sh $target"
 }
 
 # The program without symbols, and the link by which debuggers and profilers find them.
@@ -143,5 +143,8 @@ add_documents
 pack "$name"
 pack "$name-debug"
 pack_debian
+scripts/wheel.py "$parts/$name" "$version" "$machine" "$out"
+# For the roles of deploy/ansible; a release has only packed files.
+cp "$parts/$name/dyno" target/dyno
 rm -rf "$parts"
 (cd "$out" && sha256sum ./* >SHA256SUMS && ls -l >&2)

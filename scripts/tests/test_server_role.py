@@ -54,6 +54,14 @@ def why_not():
     return f"not here: {', '.join(missing)}" if missing else None
 
 
+class DefaultProgramTest(unittest.TestCase):
+    def test_roles_place_the_program_that_make_dist_writes(self):
+        for role in ("client", "server"):
+            defaults = (PROJECT / f"deploy/ansible/roles/{role}/defaults/main.yml").read_text()
+            self.assertIn('dyno_program: "{{ playbook_dir }}/../../target/dyno"', defaults)
+        self.assertIn('/dyno" target/dyno\n', (PROJECT / "scripts/dist.sh").read_text())
+
+
 class ServerRoleTest(unittest.TestCase):
     def setUp(self):
         reason = why_not()

@@ -4,7 +4,9 @@ is installed, and root is not needed.
     python3 -m unittest discover --quiet scripts/tests
 """
 
+import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +30,6 @@ PACKAGES = {
     "zlib1g-dev": ["zlib.h"],
     "python3": ["python3"],
     "python3-pip": ["pip-of-python"],
-    "libcurl4": ["libcurl.so.4"],
     "python3-venv": ["ensurepip-of-python"],
     "cmake": ["cmake"],
     "util-linux": ["flock"],
@@ -49,13 +50,18 @@ PACKAGES = {
     "openssh-server": ["sshd"],
     "faketime": ["faketime"],
     "iproute2": ["ip"],
+    "ca-certificates": ["ca-certificates.crt"],
+    "curl": ["curl"],
+    "rustup": ["rustup"],
 }
+# Needed only if Rust is missing.
+RUST = ["ca-certificates", "curl", "rustup"]
 BUILD = ["build-essential", "clang", "libelf-dev", "pkg-config", "zlib1g-dev"]
-MONGOD = ["libcurl4", "python3", "python3-pip"]
+MONGOD = ["python3", "python3-pip"]
 
 # Fake commands that have to print something or fail.
 SCRIPTS = {
-    # Headers and libraries are files of the fake machine.
+    # Headers are files of the fake machine.
     "cc": 'read -r line; name=${line#*<}; [ -e "$MACHINE/${name%>}" ]',
     "python3": """case "$*" in
         "-m pip --version") [ -e "$MACHINE/pip-of-python" ] ;;
@@ -69,7 +75,27 @@ SCRIPTS = {
     "npm": "mkdir -p node_modules && touch node_modules/.package-lock.json",
     "mvn": "mkdir -p .cache/mongo-java-server",
     "flock": "exit 0",
+    # Delivers the installer of Rust.
+    "curl": """echo "curl $*" >>"$MACHINE/log"
+        [ ! -e "$MACHINE/no-network" ] || { echo "curl: (6) Could not resolve host" >&2; exit 6; }
+        while [ $# -gt 1 ]; do [ "$1" != --output ] || file=$2; shift; done
+        cat "$MACHINE/rustup-init" > "$file"
+        """,
+    "rustup": """echo "rustup $* (RUSTUP_HOME=$RUSTUP_HOME)" >>"$MACHINE/log"
+        case "$*" in
+        *"toolchain install 1.95.0 "*)
+            bin=$RUSTUP_HOME/toolchains/1.95.0-x86_64-unknown-linux-gnu/bin
+            mkdir -p "$bin" && cp "$MACHINE/new-cargo" "$bin/cargo" && cp "$MACHINE/new-rustc" "$bin/rustc"
+            ;;
+        *) exit 1 ;;
+        esac""",
 }
+
+# Stands in for Rust's installer. It leaves a `rustup` in the folder that it is told.
+RUSTUP_INIT = f"""#!/bin/sh
+echo "rustup-init $*" >>"$MACHINE/log"
+mkdir -p "$CARGO_HOME/bin" && cp "$MACHINE/packages/rustup/rustup" "$CARGO_HOME/bin/"
+"""
 
 # Installs by creating the commands, and logs its arguments and environment.
 APT_GET = """
@@ -120,8 +146,6 @@ class Machine:
         self.fake("uname", f'[ "$1" = -m ] && echo {processor} || echo {system}')
         self.fake("id", f"echo {user}")
         self.fake("sleep", "exit 0")
-        # Hides /sbin of the machine that runs the tests.
-        self.fake("ldconfig", '[ ! -e "$MACHINE/libcurl.so.4" ] || echo "	libcurl.so.4 (libc6,x86-64) => /lib/libcurl.so.4"')
         if rust is not None:
             self.fake("rustc", f'echo "rustc {rust} (0 2026-01-01)"')
             self.fake("cargo", f'echo "cargo $*" >>"$MACHINE/log"; {CARGO}')
@@ -134,6 +158,13 @@ class Machine:
             text = text.replace(place, instead)
         write(scripts / "setup.sh", text.split("\n", 1)[1], "/usr/bin/env bash")
         shutil.copy2(PROJECT / "scripts/cargo", scripts)
+        (self.path / "rustup-init").write_text(RUSTUP_INIT)
+        self.fake("new-cargo", f'echo "new cargo $*" >>"$MACHINE/log"; {CARGO}')
+        self.fake("new-rustc", 'echo "rustc 1.95.0 (0 2026-01-01)"')
+        text = (PROJECT / "scripts/rust.sh").read_text()
+        text, pins = re.subn(r"sha256=[0-9a-f]{64}", "sha256=" + hashlib.sha256(RUSTUP_INIT.encode()).hexdigest(), text)
+        assert pins == 2
+        write(scripts / "rust.sh", text.split("\n", 1)[1], "/usr/bin/env bash")
         shutil.copy2(PROJECT / "rust-toolchain.toml", self.project)
         write(scripts / "python-tools.sh", "exit 0")
         (self.project / "web").mkdir()
@@ -229,15 +260,75 @@ class SetupTest(unittest.TestCase):
         self.assert_refused(machine.setup(), "not for `riscv64`", "hint: ", "--no-default-features")
         self.assert_untouched(machine)
 
-    def test_rust_is_checked_before_packages_are_installed(self):
-        machine = self.machine(rust=None).apt().sudo()
-        self.assert_refused(machine.setup(), "`cargo` is not installed", "rustup toolchain install")
+    def assert_has_own_rust(self, machine, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("new cargo --version\n", machine.log)
+        for line in [line for line in machine.log.splitlines() if "toolchain install" in line]:
+            self.assertIn(f"(RUSTUP_HOME={machine.project}/.cache/rust/rustup)", line)
+        # The next set-up installs nothing.
+        log = machine.log
+        self.assertEqual(machine.setup("build").returncode, 0)
+        self.assertNotRegex(machine.log[len(log) :], "curl|rustup|apt-get")
+
+    def test_missing_rust_is_installed_into_the_project_folder(self):
+        machine = self.machine(rust=None, installed=[*BUILD, "curl"])
+        home = self.folder / "home"
+        home.mkdir()
+        result = machine.setup("build", HOME=str(home))
+        # What is fetched is said before.
+        self.assertRegex(result.stderr, "(?s)fetching Rust's installer: https://static.rust-lang.org/.*installing Rust 1.95.0")
+        self.assertIn("rustup-init -y --quiet --no-modify-path --profile minimal --default-toolchain none\n", machine.log)
+        self.assert_has_own_rust(machine, result)
+        self.assertEqual(list(home.iterdir()), [])
+        self.assertFalse((machine.project / ".cache/rust/rustup-init").exists())
+
+    def test_an_old_rust_is_left_alone_and_another_is_installed(self):
+        machine = self.machine(rust="1.63.0", installed=[*BUILD, "curl"])
+        self.assert_has_own_rust(machine, machine.setup("build"))
+        self.assertEqual(machine.log.count("\ncargo "), 0)
+
+    def test_installer_with_a_wrong_checksum_is_not_run(self):
+        machine = self.machine(rust=None, installed=[*BUILD, "curl"])
+        (machine.path / "rustup-init").write_text(RUSTUP_INIT + "exit 0\n")
+        self.assert_refused(machine.setup("build"), "SHA-256", "hint: ")
+        self.assertNotIn("rustup-init -y", machine.log)
+        self.assertFalse((machine.project / ".cache/rust/rustup-init").exists())
+
+    def test_rust_that_cannot_be_fetched_is_one_error(self):
+        machine = self.machine(rust=None, installed=[*BUILD, "curl"])
+        machine.touch("no-network")
+        self.assert_refused(machine.setup("build"), "cannot fetch Rust's installer", "hint: ", "rustup toolchain install 1.95.0")
+
+    def test_existing_rustup_installs_into_the_project_folder(self):
+        machine = self.machine(rust=None, installed=[*BUILD, "rustup"])
+        self.assert_has_own_rust(machine, machine.setup("build"))
+        self.assertNotIn("curl", machine.log)
+
+    def test_package_of_rustup_precedes_the_installer(self):
+        machine = self.machine(rust=None, user=0, installed=BUILD).apt()
+        machine.fake("apt-cache", '[ "$*" != "policy rustup" ] || echo "  Candidate: 1.26.0-5"')
+        result = machine.setup("build")
+        self.assertIn("installing Debian packages: rustup\n", result.stderr)
+        self.assertNotIn("curl", machine.log)
+        self.assert_has_own_rust(machine, result)
+
+    def test_package_of_rustup_does_not_replace_an_old_cargo(self):
+        machine = self.machine(rust="1.63.0", user=0, installed=BUILD).apt()
+        machine.fake("apt-cache", "echo '  Candidate: 1.26.0-5'")
+        result = machine.setup("build")
+        self.assertIn("installing Debian packages: ca-certificates curl\n", result.stderr)
+        self.assert_has_own_rust(machine, result)
+
+    def test_rustup_that_only_other_packages_name_is_not_installed(self):
+        machine = self.machine(rust=None, user=0, installed=[*BUILD, "curl"]).apt()
+        machine.fake("apt-cache", "echo '  Candidate: (none)'")
+        self.assert_has_own_rust(machine, machine.setup("build"))
         self.assert_untouched(machine)
 
-    def test_an_old_rust_is_refused_before_packages_are_installed(self):
-        machine = self.machine(rust="1.63.0").apt().sudo()
-        self.assert_refused(machine.setup(), "Rust 1.63.0 is too old", "rustup toolchain install")
-        self.assert_untouched(machine)
+    def test_fetching_can_be_forbidden(self):
+        machine = self.machine(rust=None, installed=[*BUILD, "curl"])
+        self.assert_refused(machine.setup("build", DYNO_NO_FETCH="1"), "Rust 1.95.0 is not installed", "scripts/rust.sh")
+        self.assertNotIn("curl", machine.log)
 
     def test_complete_machine_needs_neither_root_nor_sudo_nor_apt(self):
         machine = self.machine(installed=BUILD + MONGOD)
@@ -261,7 +352,7 @@ class SetupTest(unittest.TestCase):
     def test_building_alone_does_not_need_the_server(self):
         machine = self.machine(installed=BUILD)
         self.assertEqual(machine.setup("build").returncode, 0)
-        self.assert_refused(machine.setup(), "libcurl4 python3 python3-pip", "make build, then `--uri`")
+        self.assert_refused(machine.setup(), "python3 python3-pip", "make build, then `--uri`")
 
     def test_only_x86_64_gets_a_server_by_pip(self):
         machine = self.machine(installed=BUILD, processor="aarch64")
@@ -339,7 +430,7 @@ class SetupTest(unittest.TestCase):
         machine = self.machine(user=0).apt()
         result = machine.setup("test")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"installing Debian packages: {' '.join(sorted(set(PACKAGES) - {'clang-13'}))}\n", result.stderr)
+        self.assertIn(f"installing Debian packages: {' '.join(sorted(set(PACKAGES) - {'clang-13', *RUST}))}\n", result.stderr)
         for made in [".cache/secantus/bin/secantusd-rs", "web/node_modules", ".cache/mongo-java-server/complete"]:
             self.assertTrue((machine.project / made).exists(), made)
         # A second time does nothing.
