@@ -9,6 +9,8 @@ mod directory;
 use dyno_fleet::protocol::{Announcement, Down, Registration, Up};
 use dyno_fleet::window::WindowDecoder;
 use dyno_observe::watch::{DataPlace, ExporterReader};
+use dyno_plan::model::OperationWeights;
+use dyno_plan::operation::Operations;
 use dyno_plan::ycsb::Properties;
 use dyno_plan::{axis, file, uri};
 use dyno_record::histogram::HistogramReader;
@@ -141,7 +143,9 @@ fn fleet_message(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == b'\n');
     let (head, counts) = (parts.next().unwrap_or_default(), parts.next());
     if let Ok(header) = serde_json::from_slice::<IntervalRecord>(head) {
-        let _ = WindowDecoder::default().decode(header, counts.unwrap_or_default(), "agent");
+        let all = OperationWeights { read: 1.0, update: 1.0, ..OperationWeights::default() };
+        let mut decoder = WindowDecoder::new(Operations::of_weights(&all, 1));
+        let _ = decoder.decode(header, counts.unwrap_or_default(), "agent");
     }
 }
 

@@ -109,10 +109,20 @@ fn draw_row(row: &Row, track: Track, top: f64, svg: &mut String) {
         let from = track.x(interval.from_percent);
         let to = track.x(interval.from_percent + interval.width_percent);
         let (above, below) = (middle - CAP, middle + CAP);
+        // A cap, or an arrow where the interval does not fit on the chart.
+        let [start, end] =
+            [(from, row.is_cut[0], 1.0), (to, row.is_cut[1], -1.0)].map(|(x, is_cut, inward)| {
+                match is_cut {
+                    false => format!("M{x:.1} {above:.1}V{below:.1}"),
+                    true => {
+                        let back = x + inward * 2.0 * CAP;
+                        format!("M{back:.1} {above:.1}L{x:.1} {middle:.1}L{back:.1} {below:.1}")
+                    }
+                }
+            });
         let _ = write!(
             svg,
-            "<path d=\"M{from:.1} {above:.1}V{below:.1}M{to:.1} {above:.1}V{below:.1}M{from:.1} {middle:.1}H{to:.1}\" fill=\"none\" \
-             stroke=\"{}\" stroke-width=\"1.5\"/>",
+            "<path d=\"{start}{end}M{from:.1} {middle:.1}H{to:.1}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>",
             colour("--text")
         );
     }

@@ -53,14 +53,8 @@ fn scatter(panels: usize) -> ScatterChart {
 }
 
 fn density() -> DensityChart {
-    let axis = |label, end| DensityAxis {
-        label,
-        measure: Measure::Count,
-        start: 0.0,
-        end,
-        is_logarithmic: false,
-    };
-    let edges = |count| Edges::Even { start: 0.0, step: 1.0, count };
+    let axis = |label, end| DensityAxis { label, measure: Measure::Count, start: 0.0, end };
+    let edges = |count| Edges { start: 0.0, step: 1.0, count };
     DensityChart {
         id: "reads".into(),
         title: "Reads".into(),
