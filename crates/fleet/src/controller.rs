@@ -50,6 +50,7 @@ pub struct ControllerOptions {
 
 /// Event from the fleet.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are windows")]
 pub enum Event {
     /// An agent has begun a stage.
     Begun { agent: u32, began: Began },

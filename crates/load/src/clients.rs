@@ -5,6 +5,7 @@
 //! ready, says when it was [`sent`](Clients::sent) and how it [`ended`](Clients::ended).
 
 mod failure;
+mod steps;
 
 use crate::clock::{Clock, SECOND_NS};
 use crate::connect::ConnectError;
@@ -12,7 +13,8 @@ use crate::core::{Core, Next, Ticket};
 use crate::error::LoadError;
 use crate::generator::{Generator, Operation};
 use crate::job::RetryRule;
-use crate::operation::{OperationError, Outcome};
+use crate::operation::{Action, OperationError, Outcome};
+use crate::own::TransactionLabels;
 use crate::pace::{Pace, Turn};
 use crate::recorder::Times;
 use dyno_plan::operation::OperationId;
@@ -74,13 +76,17 @@ struct InFlight {
     command_send_ns: u64,
     deadline_ns: u64,
     failed: Option<OperationError>,
-    /// Whether the update of a read-modify-write is in flight.
-    updates: bool,
+    /// Whether an earlier command of the operation has ended: the read of a read-modify-write, or another step.
+    continues: bool,
     retries_left: u32,
     /// Set while a failed command waits to be sent again, or an insert waits for its document.
     retry_at_ns: Option<u64>,
     /// Failure of the first attempt if the command in flight is sent again.
     resent: Option<OperationError>,
+    /// Whether the next command waits for a new connection.
+    awaits_connection: bool,
+    /// Labels of the failed command.
+    labels: TransactionLabels,
     /// Whether a command of the operation was sent.
     sent: bool,
 }
@@ -88,6 +94,15 @@ struct InFlight {
 impl InFlight {
     fn times(&self, end_ns: u64) -> Times {
         Times { intended_ns: self.ticket.intended_ns, send_ns: self.send_ns, end_ns }
+    }
+
+    /// Times of the command in flight. One that is not the first is due when the one before it has ended, which is also
+    /// when it is sent.
+    fn command_times(&self, end_ns: u64) -> Times {
+        if !self.continues {
+            return self.times(end_ns);
+        }
+        Times { intended_ns: self.command_send_ns, send_ns: self.command_send_ns, end_ns }
     }
 }
 
@@ -223,7 +238,9 @@ impl Clients {
         self.core.part.counts.reconnects += 1;
         self.connected(client, now_ns);
         let in_flight = self.clients[client].in_flight.as_ref();
-        let waits = in_flight.is_some_and(|it| it.resent.is_some() && it.retry_at_ns.is_some());
+        let waits = in_flight.is_some_and(|it| {
+            (it.resent.is_some() || it.awaits_connection) && it.retry_at_ns.is_some()
+        });
         waits && self.retry(client, now_ns)
     }
 
@@ -255,6 +272,10 @@ impl Clients {
                     if self.start(client, ticket, now_ns) {
                         return Start::Send(client);
                     }
+                    if self.clients[client].in_flight.is_none() {
+                        // Operations without commands must not keep the worker from its connections and its clock.
+                        return Start::At(now_ns);
+                    }
                 }
                 Next::At(at_ns) => return Start::At(at_ns.min(next_turn_ns)),
                 Next::Never => self.exhausted = true,
@@ -276,11 +297,11 @@ impl Clients {
         u64::MAX
     }
 
-    /// Returns whether the operation can be sent now.
+    /// Returns whether the operation can be sent now. One that has nothing to send ends at once.
     #[inline]
     fn start(&mut self, client: usize, ticket: Ticket, now_ns: u64) -> bool {
         let operation = self.generator.next(ticket.number);
-        let waits = operation.awaits_document();
+        let (waits, over) = (operation.awaits_document(), operation.over);
         self.unsent += 1;
         self.clients[client].in_flight = Some(InFlight {
             ticket,
@@ -289,13 +310,19 @@ impl Clients {
             command_send_ns: now_ns,
             deadline_ns: now_ns + self.setup.timeout_ns,
             failed: None,
-            updates: false,
+            continues: false,
             retries_left: self.setup.retry.limit,
             retry_at_ns: waits.then_some(now_ns + CHECK_NS),
             resent: None,
+            awaits_connection: false,
+            labels: TransactionLabels::default(),
             sent: false,
         });
-        !waits
+        if let Some(outcome) = over {
+            self.end_operation(client, outcome, now_ns);
+            self.line_up(client, now_ns);
+        }
+        !waits && over.is_none()
     }
 
     /// The operation, or its part, whose command a client has to send or has sent.
@@ -316,7 +343,7 @@ impl Clients {
             return;
         }
         in_flight.command_send_ns = now_ns;
-        if !in_flight.updates {
+        if !in_flight.continues {
             in_flight.deadline_ns = now_ns + self.setup.timeout_ns;
         }
         self.mark_sent(client, now_ns);
@@ -337,7 +364,7 @@ impl Clients {
     }
 
     /// Handles the end of a client's command. Returns whether the client has a command to send now: the update of its
-    /// read-modify-write, or its next operation.
+    /// read-modify-write, the next step of its operation, or its next operation.
     #[must_use]
     pub(crate) fn ended(&mut self, client: usize, outcome: Outcome, now_ns: u64) -> bool {
         let state = &mut self.clients[client];
@@ -345,29 +372,24 @@ impl Clients {
         let Some(in_flight) = &mut state.in_flight else {
             return false;
         };
+        if let Action::Command { .. } = in_flight.operation.action {
+            return self.command_ended(client, outcome, now_ns);
+        }
         if in_flight.operation.planned.parts.is_none() {
             return self.finish_operation(client, outcome, now_ns);
         }
         let (ticket, counts_as) = (in_flight.ticket, in_flight.operation.counts_as);
-        if in_flight.updates {
-            // The update is due when the read has ended, which is also when it is sent.
-            let times = Times {
-                intended_ns: in_flight.command_send_ns,
-                send_ns: in_flight.command_send_ns,
-                end_ns: now_ns,
-            };
+        self.core.part_ended(ticket, counts_as, in_flight.command_times(now_ns), outcome);
+        if in_flight.continues {
             let whole = in_flight.failed.map_or(outcome, Err);
-            self.core.part_ended(ticket, counts_as, times, outcome);
             return self.finish_operation(client, whole, now_ns);
         }
-        let times = in_flight.times(now_ns);
-        self.core.part_ended(ticket, counts_as, times, outcome);
         // A lost connection ends the pair, but an update that was not sent does not count as failed.
         if !is_connected || outcome.is_err_and(OperationError::ends_pair) {
             return self.finish_operation(client, outcome, now_ns);
         }
         in_flight.failed = outcome.err();
-        in_flight.updates = true;
+        in_flight.continues = true;
         in_flight.resent = None;
         in_flight.operation = self.generator.update_after(&in_flight.operation);
         true
@@ -380,26 +402,10 @@ impl Clients {
         {
             return false;
         }
-        // An operation that was never sent must also end.
-        self.mark_sent(client, now_ns);
-        let state = &mut self.clients[client];
-        let Some(in_flight) = &mut state.in_flight else {
-            return false;
-        };
-        let (id, number) = (in_flight.operation.planned.id, in_flight.ticket.number);
-        self.generator.finished(&mut in_flight.operation);
-        self.core.ended(in_flight.ticket, id, in_flight.times(now_ns), outcome);
-        state.in_flight = None;
-        state.free_since_ns = now_ns;
-        state.turn = self.setup.pace.next(state.turn, number, now_ns);
-        let is_connected = state.connected;
-        if let Err(error) = outcome {
-            self.note_failure(id, error, now_ns);
-        }
-        if !is_connected {
+        self.end_operation(client, outcome, now_ns);
+        if !self.clients[client].connected {
             return false;
         }
-        self.begin_wait(client, now_ns);
         // In an open loop, a waiting arrival goes to the client that has been free longest.
         if self.free.is_empty() && !self.exhausted && self.is_due(client, now_ns) {
             match self.core.next(now_ns, self.intended_ns(client)) {
@@ -410,6 +416,32 @@ impl Clients {
         }
         self.line_up(client, now_ns);
         false
+    }
+
+    /// Records the end of a client's operation. A connected client begins to wait for its next one.
+    fn end_operation(&mut self, client: usize, outcome: Outcome, now_ns: u64) {
+        // An operation that was never sent must also end.
+        self.mark_sent(client, now_ns);
+        let state = &mut self.clients[client];
+        let Some(in_flight) = &mut state.in_flight else {
+            return;
+        };
+        let (id, number) = (in_flight.operation.planned.id, in_flight.ticket.number);
+        if self.generator.needs_replies(&in_flight.operation) {
+            self.core.count(in_flight.ticket, now_ns, |own| own.reply_operations += 1);
+        }
+        self.generator.finished(&mut in_flight.operation);
+        self.core.ended(in_flight.ticket, id, in_flight.times(now_ns), outcome);
+        state.in_flight = None;
+        state.free_since_ns = now_ns;
+        state.turn = self.setup.pace.next(state.turn, number, now_ns);
+        let is_connected = state.connected;
+        if let Err(error) = outcome {
+            self.note_failure(id, error, now_ns);
+        }
+        if is_connected {
+            self.begin_wait(client, now_ns);
+        }
     }
 
     fn note_failure(&mut self, id: OperationId, error: OperationError, now_ns: u64) {
@@ -436,6 +468,8 @@ impl Clients {
         let delay_ns = self.generator.retry_delay_ns(self.setup.retry.interval_ns);
         in_flight.retries_left -= 1;
         in_flight.resent = None;
+        in_flight.deadline_ns = now_ns + delay_ns + self.setup.timeout_ns;
+        self.generator.repeat(&mut in_flight.operation);
         in_flight.operation.may_exist |= in_flight.sent && error.is_unsure();
         in_flight.retry_at_ns = Some(now_ns + delay_ns);
         true
@@ -472,15 +506,22 @@ impl Clients {
         }
         if !state.connected {
             // Without a connection an attempt fails as well, or the wait would never end.
-            let is_hopeless = in_flight.sent || now_ns >= in_flight.deadline_ns;
+            let is_hopeless =
+                (in_flight.sent && !in_flight.awaits_connection) || now_ns >= in_flight.deadline_ns;
             return is_hopeless
                 && self.finish_operation(client, Err(OperationError::Disconnected), now_ns);
         }
+        in_flight.awaits_connection = false;
         if !self.generator.take_document(&mut in_flight.operation) {
-            return false;
+            // An operation whose own new documents let others wait must not wait without a limit.
+            let is_over = in_flight.continues && now_ns >= in_flight.deadline_ns;
+            return is_over && self.finish_operation(client, Err(OperationError::Timeout), now_ns);
         }
         in_flight.retry_at_ns = None;
-        true
+        match in_flight.operation.over {
+            Some(outcome) => self.finish_operation(client, outcome, now_ns),
+            None => true,
+        }
     }
 
     /// Checks for a stop request and for the end of the run. Call it every [`CHECK_NS`].

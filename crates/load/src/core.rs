@@ -17,7 +17,7 @@ use crate::schedule::Share;
 use crate::start_latch::StartLatch;
 use dyno_plan::model::Schedule;
 use dyno_plan::operation::{OperationId, Operations};
-use dyno_record::model::PhaseKind;
+use dyno_record::model::{OwnCounts, PhaseKind};
 use open_loop::{DueCounter, OpenLoop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -389,6 +389,19 @@ impl Core {
         self.tick(times.end_ns);
         if usize::from(ticket.phase) == self.recording {
             self.part.record(id, times, outcome);
+        }
+    }
+
+    /// Counts an event of an operation, if the window belongs to its phase.
+    pub(crate) fn count(
+        &mut self,
+        ticket: Ticket,
+        now_ns: u64,
+        count: impl FnOnce(&mut OwnCounts),
+    ) {
+        self.tick(now_ns);
+        if usize::from(ticket.phase) == self.recording {
+            count(&mut self.part.counts.own);
         }
     }
 

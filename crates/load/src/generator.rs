@@ -7,8 +7,8 @@
 use crate::core::UNMEASURED_BIT;
 use crate::data::values;
 use crate::keys::KeyChooser;
-use crate::operation::{Action, Planned};
-use crate::own::Command;
+use crate::operation::{Action, Outcome, Planned};
+use crate::own::{Command, Counted, Ending, Following, Stage};
 use crate::workload::{Task, Workload};
 use dyno_plan::model::ScanLength;
 use dyno_plan::operation::OperationId;
@@ -43,6 +43,8 @@ pub(crate) struct Operation {
     pub(crate) command: Option<Box<Command>>,
     /// Whether an earlier attempt at this insert may have succeeded, so that an existing document is not a failure.
     pub(crate) may_exist: bool,
+    /// Outcome of an own operation that has nothing more to send.
+    pub(crate) over: Option<Outcome>,
     number: u64,
     new_document: NewDocument,
 }
@@ -59,9 +61,26 @@ enum NewDocument {
 }
 
 impl Operation {
+    #[inline]
+    fn follow(&mut self, following: Following) {
+        self.new_document = NewDocument::No;
+        match following {
+            Following::Send => {}
+            Following::Wait => self.new_document = NewDocument::Awaited,
+            Following::End(outcome) => self.over = Some(outcome),
+        }
+    }
+
     /// Whether the operation cannot be performed yet, because no new document was available.
     pub(crate) fn awaits_document(&self) -> bool {
         self.new_document == NewDocument::Awaited
+    }
+
+    /// Index under which the current step of an own operation counts, if it has several.
+    #[inline]
+    pub(crate) fn step(&self) -> Option<OperationId> {
+        let command = self.command.as_ref().filter(|command| command.stage() == Stage::Steps)?;
+        self.planned.step(command.step())
     }
 }
 
@@ -191,6 +210,7 @@ impl Generator {
             values,
             command: None,
             may_exist: false,
+            over: None,
             number,
             new_document: NewDocument::No,
         }
@@ -214,9 +234,9 @@ impl Generator {
         if operation.awaits_document()
             && let Some(command) = &mut operation.command
         {
-            let own = self.workload.own.as_ref();
-            if own.is_some_and(|own| own.write(operation.action, command)) {
-                operation.new_document = NewDocument::No;
+            if let Some(own) = &self.workload.own {
+                let following = own.write(&mut operation.action, command);
+                operation.follow(following);
             }
         } else if operation.awaits_document()
             && let Some(document) = self.workload.inserts.next()
@@ -225,6 +245,46 @@ impl Generator {
             operation.new_document = NewDocument::Taken;
         }
         !operation.awaits_document()
+    }
+
+    /// Continues an own operation whose command has ended. Returns an event to be counted.
+    #[inline]
+    pub(crate) fn after(&self, operation: &mut Operation, ending: Ending) -> Option<Counted> {
+        let (own, command) = self.workload.own.as_ref().zip(operation.command.as_mut())?;
+        let following = own.after(&mut operation.action, command, ending);
+        let counted = command.take_counted();
+        operation.follow(following);
+        counted
+    }
+
+    /// Whether an own operation has values from replies.
+    #[inline]
+    pub(crate) fn needs_replies(&self, operation: &Operation) -> bool {
+        self.workload.own.as_ref().is_some_and(|own| own.needs_replies(operation.action))
+    }
+
+    /// Prepares a failed operation to be performed again.
+    pub(crate) fn repeat(&self, operation: &mut Operation) {
+        operation.over = None;
+        if let (Some(own), Some(command)) = (&self.workload.own, &mut operation.command)
+            && own.repeat(operation.action, command)
+        {
+            operation.new_document = NewDocument::Awaited;
+        }
+    }
+
+    /// Keeps the reply to an own command, if others need it.
+    #[inline]
+    pub(crate) fn keep_reply(&self, operation: &mut Operation, reply: &[u8]) {
+        if let (Some(own), Some(command)) = (&self.workload.own, &mut operation.command) {
+            own.keep_reply(operation.action, command, reply);
+        }
+    }
+
+    /// Why the number of documents of an own operation is not as expected.
+    pub(crate) fn unexpected(&self, operation: &Operation) -> String {
+        let own = self.workload.own.as_ref().zip(operation.command.as_ref());
+        own.map_or_else(String::new, |(own, command)| own.unexpected(operation.action, command))
     }
 
     /// Records the end of an operation.

@@ -18,8 +18,8 @@ pub(crate) enum Action {
     Delete,
     /// Insert several documents by one command; only in the load phase.
     InsertBatch,
-    /// Perform an own command, by its index in the workload.
-    Command { index: u16, access: Access },
+    /// Perform a command of an own operation, by the operation's index in the workload.
+    Command { index: u16, step: u16, access: Access },
 }
 
 /// Effect of a command on documents.
@@ -75,6 +75,8 @@ pub(crate) struct Planned {
     pub(crate) action: Action,
     /// As which its read and the update that follows also count; absent for a single command.
     pub(crate) parts: Option<[OperationId; 2]>,
+    /// Number of its steps with statistics of their own, which are behind it.
+    pub(crate) steps: u16,
 }
 
 impl Planned {
@@ -86,22 +88,33 @@ impl Planned {
             [read, update] => Some([operations.id(read)?, operations.id(update)?]),
             _ => return None,
         };
-        Some(Planned { id, action: Action::named(name)?, parts })
+        Some(Planned { id, action: Action::named(name)?, parts, steps: 0 })
     }
 
     /// The inserts of a load phase, under the name with which they count.
     pub(crate) fn of_load(operations: &Operations, name: &str) -> Option<Self> {
-        Some(Planned { id: operations.id(name)?, action: Action::InsertBatch, parts: None })
+        let id = operations.id(name)?;
+        Some(Planned { id, action: Action::InsertBatch, parts: None, steps: 0 })
     }
 
     /// An own operation.
     pub(crate) fn of_own(operations: &Operations, name: &str, action: Action) -> Option<Self> {
-        Some(Planned { id: operations.id(name)?, action, parts: None })
+        let steps = operations.iter().filter(|one| one.step_of.as_deref() == Some(name)).count();
+        let id = operations.id(name)?;
+        Some(Planned { id, action, parts: None, steps: u16::try_from(steps).ok()? })
+    }
+
+    /// Index under which a step counts, if it has statistics of its own.
+    #[inline]
+    pub(crate) fn step(&self, step: usize) -> Option<OperationId> {
+        let step = u16::try_from(step).ok().filter(|step| *step < self.steps)?;
+        Some(self.id.plus(1 + step))
     }
 
     /// All indexes under which it counts.
     pub(crate) fn counted(&self) -> impl Iterator<Item = OperationId> {
-        self.parts.into_iter().flatten().chain([self.id])
+        let steps = (1..=self.steps).map(|step| self.id.plus(step));
+        self.parts.into_iter().flatten().chain([self.id]).chain(steps)
     }
 }
 

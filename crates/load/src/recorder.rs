@@ -173,8 +173,10 @@ impl Part {
             }
             Err(error) => {
                 operation.errors += 1;
-                // The failure of a read-modify-write is the failure of a part, which has been counted by its kind.
-                if self.operations[id].parts.is_empty() {
+                // The failure of a read-modify-write is the failure of a part, which has been counted by its kind, and a
+                // step's failure is counted by its operation.
+                let planned = &self.operations[id];
+                if planned.parts.is_empty() && planned.step_of.is_none() {
                     self.failures(id, error).count += 1;
                 }
             }

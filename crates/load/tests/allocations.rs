@@ -67,6 +67,15 @@ fn own_plan() -> Plan {
         command = '{insert: "orders", documents: ["%new orders"]}'
 
         [[operations]]
+        name = "steps"
+        weight = 1
+        let = { id = '{%from: "orders._id"}' }
+        steps = [
+          '{find: "orders", filter: {_id: "%id"}, limit: 1}',
+          { command = '{delete: "orders", deletes: [{q: {_id: "%id", of: {%reply: "0.cursor.id"}}, limit: 1}]}', when = { count = '{%reply: "0.ok"}', is = '1' } },
+        ]
+
+        [[operations]]
         name = "change"
         weight = 1
         let = { id = '{%from: "orders._id"}' }

@@ -31,10 +31,16 @@ impl Operations {
 }
 
 impl Operations {
-    /// Own operations, and the inserts of a load phase with `batch` documents per command.
+    /// Own operations, each before its steps if it has several, and the inserts of a load phase with `batch` documents per command.
     fn of_own(own: &[workload::Operation], batch: u32) -> Self {
-        let counted =
-            own.iter().map(|operation| Operation::new(&operation.name, operation.effect()));
+        let counted = own.iter().flat_map(|operation| {
+            let whole = Operation::new(&operation.name, operation.effect());
+            let steps = operation.counted_steps().into_iter().map(|(name, effect)| Operation {
+                step_of: Some(operation.name.clone()),
+                ..Operation::new(&name, effect)
+            });
+            std::iter::once(whole).chain(steps)
+        });
         let mut operations: Vec<Operation> = counted.collect();
         let load = if batch > 1 { INSERT_BATCH } else { INSERT };
         if operations.iter().all(|operation| operation.name != load) {

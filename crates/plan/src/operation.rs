@@ -42,12 +42,15 @@ pub struct Operation {
     /// Names of the operations as which its commands also count, in their order; empty for a single command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
+    /// Name of the operation that it is a step of. A step has statistics of its own, and is not an operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_of: Option<String>,
 }
 
 impl Operation {
     /// An operation of a single command.
     pub fn new(name: &str, effect: Effect) -> Self {
-        Operation { name: name.into(), effect, parts: Vec::new() }
+        Operation { name: name.into(), effect, parts: Vec::new(), step_of: None }
     }
 }
 
@@ -60,6 +63,12 @@ impl OperationId {
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
+    }
+
+    /// The operation that is `count` places behind it.
+    #[inline]
+    pub const fn plus(self, count: u16) -> Self {
+        OperationId(self.0 + count)
     }
 }
 
@@ -80,7 +89,13 @@ impl Operations {
         self.iter().find(|one| one.name == name)
     }
 
-    /// Whether the operation with this name also counts as its parts, so that sums over all operations leave it out.
+    /// Whether sums over all operations include the one with this name. They leave out operations that also count as
+    /// their parts, and steps.
+    pub fn is_summed(&self, name: &str) -> bool {
+        self.find(name).is_none_or(|one| one.parts.is_empty() && one.step_of.is_none())
+    }
+
+    /// Whether the operation with this name also counts as its parts.
     pub fn has_parts(&self, name: &str) -> bool {
         self.find(name).is_some_and(|one| !one.parts.is_empty())
     }

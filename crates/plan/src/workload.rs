@@ -10,4 +10,6 @@ pub mod template;
 pub use check::{check, largest_document_bytes};
 pub use expected::{Expected, ExpectedError};
 pub use model::{BuildTime, Check, Collection, Data, Each, Index, Operation, Step, When, Workload};
-pub use read::{ReadCollection, ReadOperation, ReadWorkload, constant_document};
+pub use read::{
+    ReadCollection, ReadEach, ReadOperation, ReadStep, ReadWhen, ReadWorkload, constant_document,
+};

@@ -131,7 +131,7 @@ fn every_example_of_an_own_workload_is_a_valid_plan() {
     let text = read(&in_crate("../../docs/workloads.md"));
     let examples: Vec<&str> =
         text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(examples.len(), 4);
+    assert!(examples.len() >= 4, "{} examples", examples.len());
     for example in examples {
         let plan = file::parse(example, "docs/workloads.md");
         let plan = plan.unwrap_or_else(|error| panic!("{error}\nin\n{example}"));

@@ -216,6 +216,7 @@ impl PhaseAccumulator {
             keys: None,
             reconnects: counts.reconnects,
             retries: counts.retries,
+            own: counts.own,
         }
     }
 

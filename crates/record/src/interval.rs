@@ -1,7 +1,7 @@
 //! Measurements of one recording window, before they are written.
 
 use crate::error_example::ErrorExample;
-use crate::model::{Arrivals, PhaseKind};
+use crate::model::{Arrivals, OwnCounts, PhaseKind};
 use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,8 @@ pub struct WindowCounts {
     /// Commands that were sent again because of `retryWrites` or `retryReads`.
     #[serde(default)]
     pub retries: u64,
+    #[serde(default)]
+    pub own: OwnCounts,
     /// User CPU time of the process in the window.
     pub cpu_user_ns: u64,
     /// System CPU time of the process in the window.
@@ -89,6 +91,7 @@ impl WindowCounts {
         ] {
             *total = total.saturating_add(more);
         }
+        self.own.add(&more.own);
         self.busy_ns = self.busy_ns.saturating_add(more.busy_ns);
         self.in_flight_ns = self.in_flight_ns.saturating_add(more.in_flight_ns);
         self.thinking_ns = self.thinking_ns.saturating_add(more.thinking_ns);
@@ -285,6 +288,7 @@ mod tests {
                 arrivals: Arrivals { due: 2, started: 2, dropped: 0, late: 1 },
                 reconnects: 1,
                 retries: 4,
+                own: OwnCounts { commit_retries: 2, ..OwnCounts::default() },
                 cpu_user_ns: 10,
                 cpu_system_ns: 20,
                 max_rss_bytes: 100 + start_s,
@@ -313,5 +317,6 @@ mod tests {
         assert_eq!((counts.cpu_system_ns, counts.max_rss_bytes), (60, 105));
         assert_eq!((counts.in_flight_ns, counts.thinking_ns), (15, 21));
         assert_eq!((counts.reconnects, counts.retries), (3, 12));
+        assert_eq!((counts.own.commit_retries, counts.own.transaction_aborts), (6, 0));
     }
 }

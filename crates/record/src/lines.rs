@@ -17,6 +17,8 @@ pub(crate) struct Lines {
     buffer: Vec<u8>,
     number: u64,
     torn: bool,
+    /// Appended to each line.
+    completion: &'static str,
 }
 
 impl Lines {
@@ -29,6 +31,7 @@ impl Lines {
             buffer: Vec::new(),
             number: 0,
             torn: false,
+            completion: "",
         })
     }
 
@@ -47,6 +50,7 @@ impl Lines {
             return Ok(None);
         }
         self.number += 1;
+        self.buffer.extend_from_slice(self.completion.as_bytes());
         if std::str::from_utf8(&self.buffer).is_err() {
             return Err(self.corrupt("the line is not UTF-8"));
         }
@@ -56,6 +60,11 @@ impl Lines {
     /// The current line; empty before the first and after the last.
     pub(crate) fn current(&self) -> &str {
         std::str::from_utf8(&self.buffer).unwrap_or_default()
+    }
+
+    /// Appends a text to each of the following lines.
+    pub(crate) fn complete_with(&mut self, text: &'static str) {
+        self.completion = text;
     }
 
     /// Whether the last line is truncated.

@@ -179,7 +179,7 @@ impl RunDocument {
         phase: &'a PhaseRecord,
     ) -> impl Iterator<Item = (&'a str, &'a OperationRecord)> {
         let operations = phase.operations.iter().map(|(name, record)| (name.as_str(), record));
-        operations.filter(|(name, _)| !self.operations.has_parts(name))
+        operations.filter(|(name, _)| self.operations.is_summed(name))
     }
 
     /// Start in milliseconds since 1970; `None` if it was not recorded.
@@ -489,6 +489,40 @@ pub struct PhaseRecord {
     /// Commands that were sent again because of `retryWrites` or `retryReads`. The driver backend does not count them.
     #[serde(default)]
     pub retries: u64,
+    /// Transactions and replies of own operations.
+    #[serde(default, skip_serializing_if = "OwnCounts::is_empty")]
+    pub own: OwnCounts,
+}
+
+/// Totals of own operations with transactions, or with values from replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnCounts {
+    /// Transactions that were performed again because of `TransientTransactionError`.
+    pub transaction_restarts: u64,
+    /// Commits that were sent again because of `UnknownTransactionCommitResult`.
+    pub commit_retries: u64,
+    /// Transactions that were aborted on purpose.
+    pub transaction_aborts: u64,
+    /// Operations that have values from replies.
+    pub reply_operations: u64,
+}
+
+impl OwnCounts {
+    /// Whether all are 0.
+    pub fn is_empty(&self) -> bool {
+        *self == OwnCounts::default()
+    }
+
+    pub(crate) fn add(&mut self, more: &OwnCounts) {
+        for (total, more) in [
+            (&mut self.transaction_restarts, more.transaction_restarts),
+            (&mut self.commit_retries, more.commit_retries),
+            (&mut self.transaction_aborts, more.transaction_aborts),
+            (&mut self.reply_operations, more.reply_operations),
+        ] {
+            *total = total.saturating_add(more);
+        }
+    }
 }
 
 /// Statistics of one operation in one phase.

@@ -267,7 +267,7 @@ impl Facts {
     fn includes(&self, name: &str, operation: Option<&str>) -> bool {
         match operation {
             Some(wanted) => name == wanted,
-            None => !self.operations.has_parts(name),
+            None => self.operations.is_summed(name),
         }
     }
 }

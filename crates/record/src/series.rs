@@ -4,7 +4,7 @@
 use crate::error::RecordError;
 use crate::hlog;
 use crate::interval::{IntervalRecord, OperationInterval, WindowCounts};
-use crate::model::{Arrivals, Operations, PhaseKind};
+use crate::model::{Arrivals, Operations, OwnCounts, PhaseKind};
 use hdrhistogram::Histogram;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -116,6 +116,10 @@ rows! {
         error_rows: u64,
         thinking_ns: u128,
         retries: u64,
+        transaction_restarts: u64,
+        commit_retries: u64,
+        transaction_aborts: u64,
+        reply_operations: u64,
     }
 
     /// A part of a recording window: a row of `series/sub_second.csv`.
@@ -223,6 +227,10 @@ impl IntervalRow {
             arrivals_late: counts.arrivals.late,
             reconnects: counts.reconnects,
             retries: counts.retries,
+            transaction_restarts: counts.own.transaction_restarts,
+            commit_retries: counts.own.commit_retries,
+            transaction_aborts: counts.own.transaction_aborts,
+            reply_operations: counts.own.reply_operations,
             cpu_user_ns: counts.cpu_user_ns,
             cpu_system_ns: counts.cpu_system_ns,
             max_rss_bytes: counts.max_rss_bytes,
@@ -247,6 +255,12 @@ impl IntervalRow {
             },
             reconnects: self.reconnects,
             retries: self.retries,
+            own: OwnCounts {
+                transaction_restarts: self.transaction_restarts,
+                commit_retries: self.commit_retries,
+                transaction_aborts: self.transaction_aborts,
+                reply_operations: self.reply_operations,
+            },
             cpu_user_ns: self.cpu_user_ns,
             cpu_system_ns: self.cpu_system_ns,
             max_rss_bytes: self.max_rss_bytes,

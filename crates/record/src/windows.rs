@@ -345,10 +345,19 @@ fn check_place(
     )))
 }
 
+/// Columns that records from before own operations do not have, and their values.
+const OWN_COLUMNS: &str =
+    ",transaction_restarts,commit_retries,transaction_aborts,reply_operations";
+const NO_OWN_COUNTS: &str = ",0,0,0,0";
+
 /// Opens a table and checks its header. A table with a truncated header has no rows.
 pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     let mut lines = Lines::open(path)?;
     match lines.next_line()? {
+        Some(header) if R::HEADER.strip_suffix(OWN_COLUMNS) == Some(header) => {
+            lines.complete_with(NO_OWN_COUNTS);
+            Ok(lines)
+        }
         Some(header) if header != R::HEADER => {
             Err(lines.corrupt(format!("the columns are not `{}`", R::HEADER)))
         }

@@ -18,7 +18,7 @@ mod transaction;
 use index_scan::IndexScan;
 pub use options::{Acknowledgement, CommandError, CommandOptions, WriteConcern};
 use options::{write_read_options, write_read_preference, write_write_concern};
-pub use own::write_command;
+pub use own::{IN_TRANSACTION, START_TRANSACTION, write_command};
 pub use transaction::Transaction;
 
 /// Size limit of a batch: below the message limit, because the server adds some bytes.

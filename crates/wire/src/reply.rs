@@ -71,6 +71,10 @@ pub struct ErrorLabels {
     pub overloaded: bool,
     /// `NoWritesPerformed`: this attempt wrote nothing.
     pub no_writes_performed: bool,
+    /// `TransientTransactionError`: the whole transaction may be performed again.
+    pub transient_transaction: bool,
+    /// `UnknownTransactionCommitResult`: the commit may be sent again.
+    pub unknown_commit: bool,
 }
 
 /// Refusal of a command or a single write by the server, or failure to reach a write concern.
@@ -203,6 +207,8 @@ fn read_labels(labels: &mut ErrorLabels, element: &Element<'_>) -> Result<(), Re
             "RetryableError" => labels.retryable = true,
             "SystemOverloadedError" => labels.overloaded = true,
             "NoWritesPerformed" => labels.no_writes_performed = true,
+            "TransientTransactionError" => labels.transient_transaction = true,
+            "UnknownTransactionCommitResult" => labels.unknown_commit = true,
             _ => {}
         }
     }

@@ -63,12 +63,12 @@ pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
 }
 
 /// Own operations that never returned or changed a document. No threshold applies: commands that match nothing cost less than
-/// production commands.
+/// production commands. Steps of an operation do not count: some do not concern documents.
 pub(super) fn nothing_found(facts: &Facts<'_>) -> Option<Caveat> {
     let is_own = facts.plan.data.as_ref().is_some_and(|data| !data.collections.is_empty());
     let measure = facts.measure.filter(|_| is_own)?;
-    let operations = measure.operations.iter();
-    let empty: Vec<(&String, u64)> = operations
+    let operations = facts.document.commands(measure);
+    let empty: Vec<(&str, u64)> = operations
         .filter(|(_, operation)| operation.documents == 0 && operation.count > 0)
         .map(|(name, operation)| (name, operation.count))
         .collect();

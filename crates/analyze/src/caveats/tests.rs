@@ -52,6 +52,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         keys: None,
         reconnects: 0,
         retries: 0,
+        own: Default::default(),
     };
     let document = RunDocument {
         schema_version: SCHEMA_VERSION,

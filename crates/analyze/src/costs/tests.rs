@@ -47,6 +47,7 @@ fn phase() -> PhaseRecord {
         keys: None,
         reconnects: 0,
         retries: 0,
+        own: Default::default(),
     }
 }
 

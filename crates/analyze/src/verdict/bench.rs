@@ -86,7 +86,7 @@ impl<'a> Bench<'a> {
     fn measured_commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
         let planned = &self.document.operations;
         let measured = self.operations.iter().filter(|one| one.phase == PhaseKind::Measure);
-        measured.filter(|one| !planned.has_parts(&one.operation))
+        measured.filter(|one| planned.is_summed(&one.operation))
     }
 
     /// The commands of the measured windows that had any, by window number.

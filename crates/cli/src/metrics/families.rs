@@ -173,6 +173,24 @@ fn of_load(totals: &Totals) -> Vec<Family> {
             "Commands retried because of retryWrites and retryReads",
             Some(Value::Count(totals.counts.retries)),
         ),
+        single(
+            Kind::Counter,
+            "dyno_transaction_restarts",
+            "Transactions performed again because of TransientTransactionError",
+            Some(Value::Count(totals.counts.own.transaction_restarts)),
+        ),
+        single(
+            Kind::Counter,
+            "dyno_commit_retries",
+            "Commits sent again because of UnknownTransactionCommitResult",
+            Some(Value::Count(totals.counts.own.commit_retries)),
+        ),
+        single(
+            Kind::Counter,
+            "dyno_transaction_aborts",
+            "Transactions aborted on purpose",
+            Some(Value::Count(totals.counts.own.transaction_aborts)),
+        ),
     ]
 }
 

@@ -146,6 +146,7 @@ mod tests {
                 in_flight_ns: 2_000_000_000,
                 reconnects: 1,
                 retries: 2,
+                own: Default::default(),
                 cpu_user_ns: 500_000_000,
                 max_rss_bytes: 7,
                 ..WindowCounts::default()

@@ -119,6 +119,58 @@ fn own_workload_runs_on_a_mongod_by_both_backends() {
     }
 }
 
+/// SHOP with an operation that buys what a customer has ordered before.
+fn with_checkout(transaction: bool) -> String {
+    let checkout = format!(
+        r#"
+[[operations]]
+name = "checkout"
+weight = 40
+transaction = {transaction}
+let = {{ order = '{{%from: "orders._id"}}' }}
+steps = [
+  '{{find: "orders", filter: {{_id: "%order"}}, limit: 1}}',
+  {{ command = '{{update: "stock", updates: [{{q: {{_id: {{%reply: "0.cursor.firstBatch.0.sku"}}}}, u: {{$inc: {{left: -1}}}}}}]}}', when = {{ count = '{{%length: {{%reply: "0.cursor.firstBatch"}}}}', is = "1" }} }},
+  '{{insert: "orders", documents: ["%new orders"]}}',
+]
+expect = 3
+
+[[checks]]"#
+    );
+    SHOP.replacen("[[checks]]", &checkout, 1)
+}
+
+#[test]
+fn steps_run_on_a_mongod_by_both_backends() {
+    let Some(mongod) = or_skip(mongod_program()) else { return };
+    for (transaction, topology) in [(false, "standalone"), (true, "replica-set=3")] {
+        for backend in ["wire", "driver"] {
+            let bench = bench(&with_checkout(transaction));
+            let server = ["--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
+            let more = ["--topology", topology, "--backend", backend];
+            let document = bench.dyno(&[&SHORT[..], &server, &more].concat()).expect(0).json();
+            let measure = measure(&document);
+            let context = format!("{backend} {topology}");
+            assert_eq!(measure["errors"], serde_json::json!({}), "{context}");
+            let count = |name: &str| measure["operations"][name]["count"].as_u64().unwrap();
+            let whole = count("checkout");
+            assert!(whole > 0, "{context}");
+            for step in 1..=3 {
+                assert!(count(&format!("checkout:{step}")) >= whole, "{context} {step}");
+            }
+            assert_eq!(measure["own"]["reply_operations"], whole, "{context}");
+        }
+    }
+}
+
+#[test]
+fn transaction_needs_a_replica_set() {
+    let Some(mongod) = or_skip(mongod_program()) else { return };
+    let bench = bench(&with_checkout(true));
+    let server = ["--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
+    bench.dyno(&[&SHORT[..], &server].concat()).expect(3).says("`--topology replica-set=1`");
+}
+
 #[test]
 fn built_in_own_workloads_run_on_a_mongod() {
     let Some(mongod) = or_skip(mongod_program()) else { return };

@@ -192,7 +192,7 @@ impl LimitCheck {
     /// run.
     fn beyond(&self, window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
         let (mut longer, mut all) = (0.0, 0.0);
-        let counted = |one: &&OperationInterval| !self.operations.has_parts(&one.name);
+        let counted = |one: &&OperationInterval| self.operations.is_summed(&one.name);
         for operation in window.operations.iter().filter(counted) {
             let count = operation.response.len() as f64;
             all += count;

@@ -28,6 +28,7 @@ impl Session<'_> {
         &mut self,
         control: &mut Control,
     ) -> Result<Option<LoadTask>, Error> {
+        refuse_transactions(control, self.plan)?;
         if self.options.extent == Extent::BlindMix {
             return Ok(None);
         }
@@ -188,6 +189,21 @@ impl Session<'_> {
             control.set_limit(Some(SET_UP_LIMIT));
         }
     }
+}
+
+/// A standalone server refuses transactions.
+fn refuse_transactions(control: &Control, plan: &Plan) -> Result<(), Error> {
+    let first = plan.operations.own.iter().find(|operation| operation.transaction);
+    let Some(operation) = first.filter(|_| !control.hello().takes_retryable_writes()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "cannot perform the transaction `{}`: the server `{}` is not a member of a replica set",
+        operation.name,
+        control.endpoint()
+    );
+    let hint = "start a replica set with `--topology replica-set=1`, or connect to one";
+    Err(Error::new(Kind::Environment, message).with_hint(hint))
 }
 
 fn check_caveat(record: &CheckRecord) -> Option<Caveat> {

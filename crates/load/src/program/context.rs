@@ -38,6 +38,8 @@ pub struct Context {
     clock: fn() -> i64,
     now_ms: Option<i64>,
     number: u64,
+    /// Index of the list's element that the current command is written for.
+    element: Option<u32>,
     frames: Vec<Frame>,
     depth: usize,
     replies: Vec<Vec<u8>>,
@@ -113,6 +115,7 @@ impl Context {
             clock,
             now_ms: None,
             number: 0,
+            element: None,
             frames: vec![Frame::default()],
             depth: 0,
             replies: Vec::new(),
@@ -139,6 +142,22 @@ impl Context {
         self.repeated = 0;
         self.replies.iter_mut().for_each(Vec::clear);
         self.frames[0].clear();
+    }
+
+    /// Writes the next command for the element of a list: sets its variable, and its index, by which generated values
+    /// differ.
+    pub fn set_element(&mut self, variable: usize, index: usize, (kind, bytes): (u8, &[u8])) {
+        self.element = u32::try_from(index).ok();
+        let variable = self.variable(variable);
+        variable.state = VariableState::OfKind(kind);
+        variable.bytes.clear();
+        variable.bytes.extend_from_slice(bytes);
+    }
+
+    /// Writes the next command outside of all lists.
+    #[inline]
+    pub fn leave_list(&mut self) {
+        self.element = None;
     }
 
     /// Keeps the reply to a step, a BSON document.
@@ -186,7 +205,8 @@ impl Context {
     }
 
     pub(super) fn place(&self) -> Place {
-        Place::new(self.number)
+        let place = Place::new(self.number);
+        self.element.map_or(place, |index| place.element(index, 0))
     }
 
     /// Time of the operation in milliseconds since 1970: read on first use, so that all its values have the same.

@@ -14,4 +14,5 @@ mod pairs;
 mod prepare;
 mod retries;
 mod think_time;
+mod transactions;
 mod truth;

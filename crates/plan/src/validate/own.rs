@@ -4,7 +4,7 @@ use super::problems::Problems;
 use crate::model::{KeyDistribution, OWN_DATA, Plan};
 use crate::operation;
 use crate::workload::template::CommandNames;
-use crate::workload::{self, Collection, Operation};
+use crate::workload::{self, Collection, Operation, Step};
 use serde_json::Value;
 
 /// Largest size of the documents in an insert command, below the 48 000 000 bytes of a server's
@@ -61,7 +61,12 @@ fn check_names(problems: &mut Problems, plan: &Plan) {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_:- ".contains(c);
     let load = if plan.client.batch > 1 { operation::INSERT_BATCH } else { operation::INSERT };
     let mut tags = vec![(load.to_owned(), load)];
-    for (index, Operation { name, .. }) in plan.operations.own.iter().enumerate() {
+    let names = plan.operations.own.iter().enumerate().flat_map(|(index, operation)| {
+        let steps = operation.counted_steps().into_iter().map(move |(name, _)| (index, name, true));
+        std::iter::once((index, operation.name.clone(), false)).chain(steps)
+    });
+    let names: Vec<(usize, String, bool)> = names.collect();
+    for (index, name, is_step) in &names {
         let key = format!("operations[{index}].name");
         problems.require(&key, name.chars().all(is_allowed), || {
             format!(
@@ -69,7 +74,8 @@ fn check_names(problems: &mut Problems, plan: &Plan) {
             )
         });
         let tag = name.replace(' ', "_");
-        let other = tags.iter().find(|(known, other)| *known == tag && other != name);
+        let other =
+            tags.iter().find(|(known, other)| *known == tag && (*is_step || *other != name));
         problems.require(&key, other.is_none(), || {
             let other = other.map_or("", |(_, name)| name);
             format!("is `{name}`, which files cannot distinguish from `{other}`")
@@ -139,19 +145,11 @@ fn refuse(problems: &mut Problems, key: &str, reason: &str) {
 }
 
 fn unsupported_in_operation(operation: &Operation) -> Vec<&'static str> {
-    let uses_reply = |text: &String| text.contains("%reply");
-    let command = operation.command.as_ref();
-    let names = command.and_then(|text| CommandNames::read(text));
-    let is_bulk = names.is_some_and(|names| names.command == "bulkWrite");
-    let all = [
-        ("steps", !operation.steps.is_empty()),
-        ("transaction", operation.transaction),
-        ("each", operation.each.is_some()),
-        ("when", operation.when.is_some()),
-        ("rate", operation.rate.is_some()),
-        ("let", operation.variables.values().any(uses_reply)),
-        ("command", is_bulk),
-    ];
+    let steps = operation.all_steps();
+    let is_bulk = |step: &Step| {
+        CommandNames::read(&step.command).is_some_and(|names| names.command == "bulkWrite")
+    };
+    let all = [("rate", operation.rate.is_some()), ("command", steps.iter().any(is_bulk))];
     all.into_iter().filter(|(_, is_used)| *is_used).map(|(part, _)| part).collect()
 }
 
@@ -232,6 +230,16 @@ expect = "1..20"
     }
 
     #[test]
+    fn operation_has_another_name_than_a_step() {
+        let steps = "steps = ['{ping: 1}', '{ping: 2}']\nlet.a = ";
+        let text = SHOP.replacen("command = ", steps, 1);
+        assert!(parse(&text, "t").is_ok());
+        let other = "\n[[operations]]\nname = \"orders of_a customer:2\"\nweight = 1\ncommand = '{ping: 1}'";
+        let refused = parse(&(text + other), "t").expect_err("it has the tag of a step");
+        assert!(refused.to_string().contains("`operations[1].name`"), "{refused}");
+    }
+
+    #[test]
     fn each_kind_needs_the_other() {
         let weights = "[operations]\nread = 1\n[[data.collections]]\nname = 'a'\nrecords = 1\ndocument = '{a: 1}'";
         assert!(
@@ -247,8 +255,6 @@ expect = "1..20"
         let cases = [
             ("weight = 80", "rate = \"80/s\"", "operations[0].rate"),
             ("records = 1000", "records = 1000\ninstances = 2", "data.collections[0].instances"),
-            ("weight = 80", "weight = 80\nwhen = {count = '1', is = '1'}", "operations[0].when"),
-            ("command = ", "steps = ['{ping: 1}']\nlet.a = ", "operations[0].steps"),
             ("expect = \"1..20\"", "[fleet]\nclients = ['a']", "data.collections"),
         ];
         for (old, new, key) in cases {

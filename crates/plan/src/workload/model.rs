@@ -290,6 +290,13 @@ impl Operation {
         effects.max_by_key(|effect| *effect != Effect::Read).unwrap_or(Effect::Read)
     }
 
+    /// Name and effect of each step with statistics of its own: of all steps if there are several.
+    pub fn counted_steps(&self) -> Vec<(String, Effect)> {
+        let steps = self.steps.iter().enumerate().filter(|_| self.steps.len() > 1);
+        let name = |index: usize| format!("{}:{}", self.name, index + 1);
+        steps.map(|(index, step)| (name(index), effect_of(&step.command))).collect()
+    }
+
     /// The steps; a single command is one step.
     pub fn all_steps(&self) -> Vec<Step> {
         let single = self.command.as_ref().map(|command| Step {

@@ -2,7 +2,7 @@
 
 use super::expected::{Expected, ExpectedError};
 use super::folder;
-use super::model::{Collection, Operation, Workload};
+use super::model::{Collection, Operation, Step, Workload};
 use super::template::{self, Value};
 use bson::Bson;
 use std::collections::BTreeMap;
@@ -25,19 +25,47 @@ pub struct ReadCollection {
     pub document: Value,
 }
 
-/// An operation with the template of its command.
+/// An operation with the templates of its commands.
 #[derive(Clone, Debug)]
 pub struct ReadOperation {
     pub name: String,
     pub weight: f64,
     /// `let`: names and values.
     pub variables: Vec<(String, Value)>,
-    /// A document.
-    pub command: Value,
+    /// Its commands in order; one without `steps`.
+    pub steps: Vec<ReadStep>,
     pub expect: Option<Expected>,
+    /// Share of deliberate aborts, if the steps are a transaction.
+    pub transaction: Option<f64>,
     pub read_concern: Option<bson::Document>,
     pub write_concern: Option<bson::Document>,
     pub read_preference: Option<bson::Document>,
+}
+
+/// A step of an operation.
+#[derive(Clone, Debug)]
+pub struct ReadStep {
+    /// A document.
+    pub command: Value,
+    pub each: Option<ReadEach>,
+    pub when: Option<ReadWhen>,
+}
+
+/// A list for whose elements a step is repeated.
+#[derive(Clone, Debug)]
+pub struct ReadEach {
+    /// Name of the element.
+    pub name: String,
+    pub of: Value,
+    /// Number of elements at most.
+    pub at_most: usize,
+}
+
+/// A condition of a step.
+#[derive(Clone, Debug)]
+pub struct ReadWhen {
+    pub count: Value,
+    pub is: Expected,
 }
 
 impl ReadWorkload {
@@ -92,15 +120,37 @@ impl Reader<'_> {
         })
     }
 
+    fn step(&self, step: &Step) -> Result<ReadStep, String> {
+        let each = step.each.as_ref().map(|each| {
+            let at_most = each.at_most.map_or(usize::MAX, |limit| limit as usize);
+            Ok::<_, String>(ReadEach {
+                name: each.name.clone(),
+                of: self.value(&each.of)?,
+                at_most,
+            })
+        });
+        let when = step.when.as_ref().map(|when| {
+            let is = when.is.parse().map_err(|error: ExpectedError| error.to_string())?;
+            Ok::<_, String>(ReadWhen { count: self.value(&when.count)?, is })
+        });
+        Ok(ReadStep {
+            command: self.value(&step.command)?,
+            each: each.transpose()?,
+            when: when.transpose()?,
+        })
+    }
+
     fn operation(&self, operation: &Operation) -> Result<ReadOperation, String> {
-        let command = operation.command.as_deref().unwrap_or("{}");
+        let steps = operation.all_steps();
+        let steps = steps.iter().map(|step| self.step(step));
         let expect = operation.expect.as_deref().map(str::parse).transpose();
         let constant = |text: &Option<String>| text.as_deref().map(constant_document).transpose();
         Ok(ReadOperation {
             name: operation.name.clone(),
             weight: operation.weight.unwrap_or(0.0),
             variables: self.variables(&operation.variables)?,
-            command: self.value(command)?,
+            steps: steps.collect::<Result<_, _>>()?,
+            transaction: operation.transaction.then(|| operation.abort.unwrap_or(0.0)),
             expect: expect.map_err(|error: ExpectedError| error.to_string())?,
             read_concern: constant(&operation.read_concern)?,
             write_concern: constant(&operation.write_concern)?,

@@ -148,6 +148,16 @@ fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -
         let retries = Quantity::count(phase.retries).to_string();
         facts.push(fact("Commands sent again", retries, Some(Topic::Errors)));
     }
+    for (label, count) in [
+        ("Transactions performed again", phase.own.transaction_restarts),
+        ("Commits sent again", phase.own.commit_retries),
+        ("Transactions aborted on purpose", phase.own.transaction_aborts),
+        ("Operations with values from replies", phase.own.reply_operations),
+    ] {
+        if count > 0 {
+            facts.push(fact(label, Quantity::count(count).to_string(), Some(Topic::Errors)));
+        }
+    }
     if let Some(arrivals) = &phase.arrivals {
         let text = arrivals_text(arrivals);
         facts.push(fact("Arrivals", text, Some(Topic::Arrivals)));

@@ -15,13 +15,18 @@ impl CommandSet {
     }
 }
 
+/// `autocommit: false`: an element of all commands in a transaction.
+pub const IN_TRANSACTION: &[u8] = b"\x08autocommit\0\0";
+/// `startTransaction: true`: an element of the first command in a transaction.
+pub const START_TRANSACTION: &[u8] = b"\x08startTransaction\0\x01";
+
 /// Appends a message with an encoded command. `more` holds further elements of the command, such as `$db`; a transaction adds
-/// a session and the number of the write.
+/// a session and the number of the write or transaction.
 pub fn write_command(
     out: &mut Vec<u8>,
     request_id: i32,
     command: &[u8],
-    more: &[u8],
+    more: &[&[u8]],
     transaction: Option<&Transaction>,
 ) {
     let start = frame::begin_message(out, request_id, 0);
@@ -29,7 +34,7 @@ pub fn write_command(
     let document = out.len();
     // Without the final zero.
     out.extend_from_slice(&command[..command.len() - 1]);
-    out.extend_from_slice(more);
+    more.iter().for_each(|elements| out.extend_from_slice(elements));
     if let Some(Transaction { session, number }) = transaction {
         out.extend_from_slice(SESSION_START);
         out.extend_from_slice(session);
@@ -68,13 +73,21 @@ mod tests {
         let more = doc! { "$db": "shop" }.to_vec().unwrap();
         let more = &more[4..more.len() - 1];
         let mut out = vec![7];
-        write_command(&mut out, 3, &command, more, None);
+        write_command(&mut out, 3, &command, &[more], None);
         assert_eq!(parts(&out[1..]).0, doc! { "ping": 1, "$db": "shop" });
         out.clear();
         let transaction = Transaction { session: [9; 16], number: 5 };
-        write_command(&mut out, 3, &command, more, Some(&transaction));
+        write_command(
+            &mut out,
+            3,
+            &command,
+            &[more, IN_TRANSACTION, START_TRANSACTION],
+            Some(&transaction),
+        );
         let found = parts(&out).0;
         assert_eq!(found.get_i64("txnNumber").unwrap(), 5);
+        assert_eq!(found.get_bool("autocommit").ok(), Some(false));
+        assert_eq!(found.get_bool("startTransaction").ok(), Some(true));
         let session = found.get_document("lsid").unwrap().get_binary_generic("id");
         assert!(session.is_err(), "a session has its own subtype");
     }

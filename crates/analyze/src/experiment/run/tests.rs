@@ -113,6 +113,7 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
         keys: None,
         reconnects: 0,
         retries: 0,
+        own: Default::default(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Operations as driver calls, and their results.
 
 use super::target::describe;
-use crate::backend::wire::{own_outcome, unexpected_example};
+use crate::backend::wire::own_outcome;
 use crate::generator::Operation;
 use crate::operation::{Action, OperationError};
-use crate::own::{Command, Own};
+use crate::own::{Command, Own, Stage, TransactionLabels};
 use crate::workload::Workload;
 use bson::raw::{CString, cstr};
 use bson::spec::BinarySubtype;
@@ -13,9 +13,14 @@ use dyno_plan::uri::redact;
 use dyno_record::error_example::ErrorExample;
 use dyno_wire::code::DUPLICATE_KEY;
 use dyno_wire::command::Projection;
-use mongodb::Collection;
-use mongodb::error::{Error, ErrorKind, WriteConcernError, WriteFailure};
-use mongodb::options::{ReadPreference, SelectionCriteria};
+use futures_util::stream::{Stream, StreamExt};
+use mongodb::error::{
+    Error, ErrorKind, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT,
+    WriteConcernError, WriteFailure,
+};
+use mongodb::options::{ReadPreference, SelectionCriteria, TransactionOptions};
+use mongodb::raw_batch_cursor::RawBatch;
+use mongodb::{ClientSession, Collection};
 use rand::rngs::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
@@ -55,16 +60,20 @@ pub(super) enum Call {
     Own {
         command: RawDocumentBuf,
         read_preference: Option<ReadPreference>,
-        expected: ExpectedDocuments,
+        transaction: InTransaction,
     },
+    Commit,
+    Abort,
     /// A batch of upserts, for which the driver has no call on servers before 8.0.
     UpsertMany(Vec<Document>),
 }
 
-/// The number of documents that an own operation expects.
-pub(super) struct ExpectedDocuments {
-    workload: Arc<Workload>,
-    index: u16,
+/// Place of an own command in a transaction.
+pub(super) enum InTransaction {
+    No,
+    /// The first command, with the concerns of the transaction.
+    First(Box<TransactionOptions>),
+    Later,
 }
 
 /// Makes the calls of one worker.
@@ -118,17 +127,29 @@ impl Caller {
     }
 
     fn own(&self, own: &Own, action: Action, command: &Command) -> Call {
-        let Action::Command { index, .. } = action else {
+        let Action::Command { .. } = action else {
             return Call::InsertInto {
                 collection: own.collection_of(command).to_owned(),
                 documents: documents_in(command.bytes()),
             };
         };
-        let preference = own.read_preference(index).cloned();
+        match command.stage() {
+            Stage::Steps => {}
+            Stage::Commit => return Call::Commit,
+            Stage::Abort(_) => return Call::Abort,
+        }
+        let transaction = if own.starts_transaction(action, command) {
+            InTransaction::First(Box::new(transaction_options(own, action)))
+        } else if own.is_transaction(action) {
+            InTransaction::Later
+        } else {
+            InTransaction::No
+        };
+        let preference = own.read_preference(action).cloned();
         Call::Own {
+            transaction,
             command: documents_in(command.bytes()).pop().unwrap_or_default(),
             read_preference: preference.and_then(|one| bson::deserialize_from_document(one).ok()),
-            expected: ExpectedDocuments { workload: Arc::clone(&self.workload), index },
         }
     }
 
@@ -233,15 +254,24 @@ impl Caller {
     }
 }
 
+fn transaction_options(own: &Own, action: Action) -> TransactionOptions {
+    let (read, write) = own.transaction_concerns(action);
+    let mut options = TransactionOptions::default();
+    options.read_concern = read.and_then(|one| bson::deserialize_from_document(one.clone()).ok());
+    options.write_concern = write.and_then(|one| bson::deserialize_from_document(one.clone()).ok());
+    options
+}
+
 /// A failed call: its kind, and the message of server or driver.
 pub(super) struct Failure {
     pub(super) error: OperationError,
     pub(super) example: Option<ErrorExample>,
+    pub(super) labels: TransactionLabels,
 }
 
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
-        Failure { error, example: None }
+        Failure { error, example: None, labels: TransactionLabels::default() }
     }
 }
 
@@ -253,16 +283,21 @@ impl Failure {
             name => name,
         };
         let example = ErrorExample::new(Some(code), code_name, &redact(message));
-        Failure { error, example: Some(example) }
+        Failure { error, example: Some(example), labels: TransactionLabels::default() }
     }
 }
 
-/// Documents returned or written, and the document of a read.
+/// Documents returned or written, and the document of a read or the reply to an own command.
 pub(super) type Performed = Result<(u32, Option<RawDocumentBuf>), Failure>;
 
 impl Call {
-    /// Performs the call: documents returned or written, and the document of a read.
-    pub(super) async fn perform(self, documents: &Documents, keep_existing: bool) -> Performed {
+    /// Performs the call.
+    pub(super) async fn perform(
+        self,
+        documents: &Documents,
+        keep_existing: bool,
+        session: &mut Option<ClientSession>,
+    ) -> Performed {
         match self {
             Call::FindOne { filter, projection } => {
                 let mut find = documents.find_one(filter);
@@ -319,24 +354,30 @@ impl Call {
                 let inserted: Documents = database.collection(&collection);
                 insert_many(&inserted, batch, keep_existing).await
             }
-            Call::Own { command, read_preference, expected } => {
-                let found = perform_own(documents, command, read_preference).await?;
-                expected.compare(found)
+            Call::Own { command, read_preference, transaction } => {
+                let session = match transaction {
+                    InTransaction::No => None,
+                    InTransaction::Later => session.as_mut(),
+                    InTransaction::First(options) => {
+                        Some(start_transaction(documents, session, *options).await?)
+                    }
+                };
+                perform_own(documents, command, read_preference, session).await
+            }
+            Call::Commit => {
+                if let Some(session) = session {
+                    session.commit_transaction().await.map_err(classify)?;
+                }
+                Ok((0, None))
+            }
+            Call::Abort => {
+                if let Some(session) = session {
+                    session.abort_transaction().await.map_err(classify)?;
+                }
+                Ok((0, None))
             }
             Call::UpsertMany(updates) => upsert_many(documents, updates).await,
         }
-    }
-}
-
-impl ExpectedDocuments {
-    fn compare(&self, found: u32) -> Performed {
-        let Some(own) = &self.workload.own else {
-            return Ok((found, None));
-        };
-        own.as_expected(self.index, found).map(|found| (found, None)).map_err(|error| {
-            let example = unexpected_example(found, &own.expected_text(self.index));
-            Failure { error, example: Some(example) }
-        })
     }
 }
 
@@ -367,12 +408,27 @@ async fn insert_many(
     }
 }
 
-/// Performs an own command, and counts the documents that it returns or changes.
+/// Starts a transaction in the client's session, which is created if it does not exist.
+async fn start_transaction<'a>(
+    documents: &Documents,
+    session: &'a mut Option<ClientSession>,
+    options: TransactionOptions,
+) -> Result<&'a mut ClientSession, Failure> {
+    let session = match session {
+        Some(session) => session,
+        None => session.insert(documents.client().start_session().await.map_err(classify)?),
+    };
+    session.start_transaction().with_options(options).await.map_err(classify)?;
+    Ok(session)
+}
+
+/// Performs an own command: the documents that it returns or changes, and its reply; of a cursor, the first batch.
 async fn perform_own(
     documents: &Documents,
     command: RawDocumentBuf,
     read_preference: Option<ReadPreference>,
-) -> Result<u32, Failure> {
+    session: Option<&mut ClientSession>,
+) -> Performed {
     let database = documents.client().database(&documents.namespace().db);
     let name = command.iter().next().and_then(Result::ok).map(|(name, _)| name.as_str().to_owned());
     if matches!(name.as_deref(), Some("find" | "aggregate")) {
@@ -380,24 +436,41 @@ async fn perform_own(
         if let Some(preference) = read_preference {
             run = run.selection_criteria(SelectionCriteria::ReadPreference(preference));
         }
-        let mut cursor = run.await.map_err(classify)?;
-        let mut count = 0;
-        while cursor.advance().await.map_err(classify)? {
-            count += 1;
-        }
-        return Ok(count);
+        let Some(session) = session else {
+            return drain(run.batch().await.map_err(classify)?).await;
+        };
+        let mut batches = run.session(&mut *session).batch().await.map_err(classify)?;
+        return drain(batches.stream(session)).await;
     }
     let mut run = database.run_raw_command(command);
     if let Some(preference) = read_preference {
         run = run.selection_criteria(SelectionCriteria::ReadPreference(preference));
     }
+    if let Some(session) = session {
+        run = run.session(session);
+    }
     let reply = run.await.map_err(classify)?;
-    let bytes = reply.to_vec().map_err(|_| OperationError::Protocol)?;
-    let reply = dyno_wire::reply::read_document(&bytes).map_err(|_| OperationError::Protocol)?;
-    own_outcome(&reply).map_err(|error| match reply.refusal() {
+    let reply = RawDocumentBuf::try_from(&reply).map_err(|_| OperationError::Protocol)?;
+    let read = dyno_wire::reply::read_document(reply.as_bytes());
+    let read = read.map_err(|_| OperationError::Protocol)?;
+    let documents = own_outcome(&read).map_err(|error| match read.refusal() {
         Some(refusal) => Failure::refused(error, refusal.code, refusal.code_name, refusal.message),
         None => error.into(),
-    })
+    })?;
+    Ok((documents, Some(reply)))
+}
+
+/// Reads all batches of a cursor.
+async fn drain(
+    mut batches: impl Stream<Item = mongodb::error::Result<RawBatch>> + Unpin,
+) -> Performed {
+    let (mut count, mut first) = (0, None);
+    while let Some(batch) = batches.next().await {
+        let batch = batch.map_err(classify)?;
+        count += batch.doc_slices().map_err(classify)?.into_iter().count() as u32;
+        first.get_or_insert_with(|| batch.as_raw_document().to_owned());
+    }
+    Ok((count, first))
 }
 
 /// Result of an operation on a document that should exist.
@@ -452,6 +525,14 @@ fn failed_inserts(error: &Error) -> u32 {
 }
 
 fn classify(error: Error) -> Failure {
+    let labels = TransactionLabels {
+        is_transient: error.contains_label(TRANSIENT_TRANSACTION_ERROR),
+        is_unknown: error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT),
+    };
+    Failure { labels, ..classify_kind(error) }
+}
+
+fn classify_kind(error: Error) -> Failure {
     let is_overloaded = error.contains_label("SystemOverloadedError");
     let server = |code: i32, name: Option<&str>, message: &str| {
         let failure = OperationError::Server(code);
@@ -488,5 +569,6 @@ fn classify(error: Error) -> Failure {
         ErrorKind::InvalidResponse { .. } => OperationError::Protocol,
         _ => OperationError::Driver,
     };
-    Failure { error: other, example: Some(ErrorExample::new(None, "", &redact(&describe(&error)))) }
+    let example = ErrorExample::new(None, "", &redact(&describe(&error)));
+    Failure { example: Some(example), ..other.into() }
 }

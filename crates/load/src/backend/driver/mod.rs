@@ -18,13 +18,14 @@ use crate::core::Core;
 use crate::error::LoadError;
 use crate::generator::Generator;
 use crate::operation::{OperationError, Outcome};
+use crate::own::TransactionLabels;
 use crate::workload::Workload;
 use bson::RawDocumentBuf;
 use call::{Caller, Documents};
 use dyno_record::error_example::ErrorExample;
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use mongodb::Client;
+use mongodb::{Client, ClientSession};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,7 +39,10 @@ struct Ended {
     client: usize,
     outcome: Outcome,
     example: Option<ErrorExample>,
-    /// The document of a read, for the integrity check.
+    labels: TransactionLabels,
+    /// The client's session for transactions.
+    session: Option<ClientSession>,
+    /// The document of a read, for the integrity check, or the reply to an own command.
     document: Option<RawDocumentBuf>,
     end_ns: u64,
 }
@@ -52,6 +56,8 @@ struct Worker {
     caller: Caller,
     workload: Arc<Workload>,
     documents: Documents,
+    /// Sessions for transactions, by client; absent before the first one, and while a call has it.
+    sessions: Vec<Option<ClientSession>>,
     calls: FuturesUnordered<PendingCall>,
     timer: PreciseTimer,
 }
@@ -90,6 +96,7 @@ pub(crate) fn run(
             caller: Caller::new(Arc::clone(&workload)),
             workload,
             documents,
+            sessions: (0..client_count).map(|_| None).collect(),
             calls: FuturesUnordered::new(),
             timer,
         };
@@ -186,23 +193,35 @@ impl Worker {
         let documents = self.documents.clone();
         let (clock, timeout) = (self.clock, self.timeout);
         self.clients.sent(client, clock.now_ns());
+        let mut session = self.sessions[client].take();
         self.calls.push(Box::pin(async move {
-            let performed = call.perform(&documents, keep_existing);
+            let performed = call.perform(&documents, keep_existing, &mut session);
             let result = tokio::time::timeout(timeout, performed)
                 .await
-                .unwrap_or(Err(OperationError::Timeout.into()));
-            let (outcome, document, example) = match result {
-                Ok((count, document)) => (Ok(count), document, None),
-                Err(failure) => (Err(failure.error), None, failure.example),
+                .unwrap_or_else(|_| Err(OperationError::Timeout.into()));
+            let end_ns = clock.now_ns();
+            let nothing = TransactionLabels::default();
+            let (outcome, document, example, labels) = match result {
+                Ok((count, document)) => (Ok(count), document, None, nothing),
+                Err(failure) => (Err(failure.error), None, failure.example, failure.labels),
             };
-            Ended { client, outcome, example, document, end_ns: clock.now_ns() }
+            // A call that was given up leaves its transaction in an unknown state.
+            let session = session.filter(|_| outcome != Err(OperationError::Timeout));
+            Ended { client, outcome, example, labels, session, document, end_ns }
         }));
     }
 
     fn after_call(&mut self, ended: Ended) {
-        let Ended { client, mut outcome, example, document, end_ns } = ended;
+        let Ended { client, mut outcome, example, labels, session, document, end_ns } = ended;
+        self.sessions[client] = session;
+        self.clients.note_labels(client, labels);
         if let (Err(error), Some(example)) = (outcome, example) {
             self.clients.note_example(client, error, end_ns, || example);
+        }
+        if self.workload.own.is_some()
+            && let Some(reply) = &document
+        {
+            self.clients.keep_reply(client, reply.as_bytes());
         }
         if let Some(operation) = self.clients.operation(client)
             && let Some(document) = document

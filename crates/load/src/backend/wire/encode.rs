@@ -3,7 +3,6 @@
 use crate::generator::Operation;
 use crate::operation::{Action, OperationError, Outcome};
 use crate::workload::Workload;
-use dyno_record::error_example::ErrorExample;
 use dyno_wire::code::DUPLICATE_KEY;
 use dyno_wire::command::{DocumentWriter, FieldWriter, Form, Transaction};
 use dyno_wire::reply::Reply;
@@ -116,32 +115,26 @@ impl Encoder {
         operation: &Operation,
         cursor_id: i64,
         request_id: i32,
+        transaction: Option<&Transaction>,
         out: &mut Vec<u8>,
     ) {
-        let commands = match (&self.workload.own, operation.action) {
-            (Some(own), Action::Command { index, .. }) => own.cursor_commands(index),
-            _ => self.workload.commands(false),
-        };
-        commands.get_more(out, request_id, cursor_id);
-    }
-
-    /// The documents of `operation` with all batches of its cursor, if they are as many as the plan expects.
-    pub(crate) fn as_expected(&self, operation: &Operation, documents: u32) -> Outcome {
-        match (&self.workload.own, operation.action) {
-            (Some(own), Action::Command { index, .. }) => own.as_expected(index, documents),
-            _ => Ok(documents),
+        let action = operation.action;
+        let is_own = self.workload.own.as_ref().is_some_and(|own| {
+            own.encode_get_more(action, cursor_id, request_id, transaction, out)
+        });
+        if !is_own {
+            self.workload.commands(false).get_more(out, request_id, cursor_id);
         }
     }
 
-    /// Why the number of documents was not as expected.
-    #[cold]
-    pub(crate) fn unexpected(&self, operation: &Operation, documents: u32) -> ErrorExample {
-        let own = self.workload.own.as_ref().zip(Some(operation.action));
-        let expected = match own {
-            Some((own, Action::Command { index, .. })) => own.expected_text(index),
-            _ => String::new(),
-        };
-        unexpected_example(documents, &expected)
+    /// Whether the operation is a transaction, and whether its command is the first one.
+    #[inline]
+    pub(crate) fn in_transaction(&self, operation: &Operation) -> (bool, bool) {
+        let own = self.workload.own.as_ref().zip(operation.command.as_ref());
+        own.map_or((false, false), |(own, command)| {
+            let starts = own.starts_transaction(operation.action, command);
+            (own.is_transaction(operation.action), starts)
+        })
     }
 
     fn write_key(&mut self, document: u64) {
@@ -196,12 +189,6 @@ impl Encoder {
         }
         write_outcome(reply, false)
     }
-}
-
-/// Example of an operation that returned or changed other numbers of documents than expected.
-pub(crate) fn unexpected_example(documents: u32, expected: &str) -> ErrorExample {
-    let text = format!("{documents} documents returned or changed, expected {expected}");
-    ErrorExample::new(None, "", &text)
 }
 
 /// Documents that a reply to an own command returns, or reports as changed.

@@ -20,7 +20,7 @@ use dyno_wire::compress::Scratch;
 use dyno_wire::frame::{Frame, Opcode};
 use dyno_wire::reply::{Refusal, Reply};
 use encode::Encoder;
-pub(crate) use encode::{own_outcome, unexpected_example};
+pub(crate) use encode::own_outcome;
 use retry::{Again, ServerRetries};
 use std::io;
 use std::time::Duration;
@@ -38,6 +38,8 @@ struct Slot {
     awaits: Option<i32>,
     /// Documents returned so far by the cursor in flight.
     scanned: u32,
+    /// Whether the command that waits is a `getMore`.
+    continues: bool,
     /// Retries that the server of the connection supports.
     server: ServerRetries,
     /// The client's session with the number of its last write.
@@ -207,15 +209,17 @@ impl Worker {
         }
         self.request_id = next_request_id(self.request_id);
         self.out.clear();
-        if is_retryable && self.clients.resent_after(client).is_none() {
+        let (in_transaction, starts) = self.encoder.in_transaction(operation);
+        if starts || (is_retryable && self.clients.resent_after(client).is_none()) {
             slot.transaction.number += 1;
         }
-        let transaction = is_retryable.then_some(&slot.transaction);
+        let transaction = (is_retryable || in_transaction).then_some(&slot.transaction);
         self.encoder.encode(operation, self.request_id, transaction, &mut self.out);
         let now_ns = self.clock.now_ns();
         self.clients.sent(client, now_ns);
         slot.awaits = Some(self.request_id);
         slot.scanned = 0;
+        slot.continues = false;
         self.send(client, now_ns);
     }
 
@@ -370,6 +374,13 @@ impl Worker {
         }
         let slot = &mut self.slots[client];
         let limit = operation.action.cursor_limit(operation.count);
+        if !slot.continues
+            && operation.command.is_some()
+            && let Ok(document) = reply.document()
+        {
+            // Of a cursor, the first batch.
+            self.clients.keep_reply(client, document.as_bytes());
+        }
         if limit > 0 {
             match outcome {
                 // An empty batch is a failure only if it is the first one.
@@ -385,13 +396,8 @@ impl Worker {
                 }
             }
         }
-        if let Ok(documents) = outcome {
+        if outcome.is_ok() {
             slot.attempts = 0;
-            outcome = self.encoder.as_expected(operation, documents);
-            if let Err(error) = outcome {
-                let example = self.encoder.unexpected(operation, documents);
-                self.clients.note_example(client, error, now_ns, || example);
-            }
         }
         if self.clients.ended(client, outcome, now_ns) {
             self.perform(client);
@@ -408,6 +414,7 @@ impl Worker {
         now_ns: u64,
     ) {
         self.clients.note_example(client, error, now_ns, || retry::example(refusal));
+        self.clients.note_labels(client, retry::transaction_labels(reply));
         let (is_read, server) = (self.reads(client), self.slots[client].server);
         let again = retry::again(reply, is_read, server);
         if let Some(again) = again
@@ -470,9 +477,12 @@ impl Worker {
         self.request_id = next_request_id(self.request_id);
         self.out.clear();
         if let Some(operation) = self.clients.operation(client) {
-            self.encoder.encode_get_more(operation, cursor_id, self.request_id, &mut self.out);
+            let transaction = Some(&self.slots[client].transaction);
+            let (id, out) = (self.request_id, &mut self.out);
+            self.encoder.encode_get_more(operation, cursor_id, id, transaction, out);
         }
         self.slots[client].awaits = Some(self.request_id);
+        self.slots[client].continues = true;
         self.send(client, now_ns);
     }
 

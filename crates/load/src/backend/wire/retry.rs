@@ -5,6 +5,7 @@
 //! not for further attempts.
 
 use crate::connect::Hello;
+use crate::own::TransactionLabels;
 use dyno_plan::uri::redact;
 use dyno_record::error_example::ErrorExample;
 use dyno_wire::command::Transaction;
@@ -84,6 +85,30 @@ pub(super) fn again(reply: &Reply<'_>, is_read: bool, server: ServerRetries) -> 
         (false, false) => by_code,
     };
     is_retryable.then_some(Again::Here)
+}
+
+/// Codes of a write concern that no server can satisfy: the commit is known to be lost.
+const UNSATISFIABLE: [i32; 2] = [79, 100];
+/// Code of a command that took longer than its limit.
+const MAX_TIME_EXPIRED: i32 = 50;
+
+/// Labels of a failure in a transaction, also those that drivers add by themselves.
+pub(super) fn transaction_labels(reply: &Reply<'_>) -> TransactionLabels {
+    let concern = reply.write_concern_error.map(|error| error.code);
+    let by_code = match (reply.ok, concern) {
+        (true, Some(code)) => !UNSATISFIABLE.contains(&code),
+        (true, None) => false,
+        (false, _) => {
+            reply.code == MAX_TIME_EXPIRED
+                || NOT_PRIMARY.contains(&reply.code)
+                || SHUTDOWN.contains(&reply.code)
+        }
+    };
+    let labels = reply.labels;
+    TransactionLabels {
+        is_transient: labels.transient_transaction,
+        is_unknown: labels.unknown_commit || labels.retryable_write || by_code,
+    }
 }
 
 /// A new, unique session.

@@ -112,6 +112,7 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
             thinking_ns: 0,
             reconnects: 1,
             retries: 0,
+            own: Default::default(),
             cpu_user_ns: 3_000_000,
             cpu_system_ns: 9_000_000,
             max_rss_bytes: 10_000_000 + index,
