@@ -1,3 +1,5 @@
+mod documentation;
+
 use super::compile::{access_of, fields_of};
 use super::*;
 use crate::generator::{Generator, Operation};

@@ -80,7 +80,7 @@ impl<'a> Search<'a> {
             Generator::Choose { values, .. } => {
                 values.iter().for_each(|value| self.value(value, path))
             }
-            // The keys of a path lead through all elements of an array, one of which is the value.
+            // The value is an element of the array, and a path leads through all elements.
             Generator::Compute { function: Function::Nth | Function::Middle, arguments } => {
                 arguments.first().into_iter().for_each(|array| self.value(array, path))
             }
