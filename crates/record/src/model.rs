@@ -127,7 +127,7 @@ pub struct CheckRecord {
     pub instance: Option<u64>,
     /// Number of documents, or the documents, as the plan states them.
     pub expected: String,
-    /// Documents that the aggregation returned, at most 1000.
+    /// Documents that the aggregation returned.
     pub documents: u64,
     /// The first documents as relaxed Extended JSON.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,7 +1,7 @@
 //! Workloads of the user's own: documents of any shape, commands of any kind, checks.
 
 use crate::common::{Bench, Responder};
-use dyno_testkit::{mongod_program, or_skip};
+use dyno_testkit::{mongod, mongod_program, or_skip};
 use serde_json::Value;
 
 /// Two collections, and an operation of each kind.
@@ -195,6 +195,40 @@ fn violated_check_is_a_caveat_and_an_exit_status() {
     let caveats = document["caveats"].as_array().unwrap();
     let codes: Vec<&Value> = caveats.iter().map(|caveat| &caveat["code"]).collect();
     assert!(codes.contains(&&Value::from("check-violated")), "{codes:?}");
+}
+
+#[test]
+fn check_counts_all_batches_of_its_result() {
+    let Some(mongod) = or_skip(mongod_program()) else { return };
+    let check =
+        "\n[[checks]]\nname = \"all\"\ncollection = \"orders\"\naggregate = '[]'\nexpect = ";
+    for (expect, status) in [(2500, 0), (2499, 1)] {
+        let plan = READS.replace("records = 100", "records = 2500") + check + &expect.to_string();
+        let bench = bench(&plan);
+        let server = ["--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
+        let document = bench.dyno(&[&SHORT[..], &server].concat()).expect(status).json();
+        assert_eq!(document["checks"][0]["documents"], 2500);
+        let report = bench.dyno(&["report", "r", "--format", "json"]).expect(0).json();
+        assert!(report["answer"].is_string(), "{report}");
+    }
+}
+
+#[test]
+fn load_goes_on_only_if_every_document_has_a_key_of_the_plan() {
+    for (document, status) in [("{ order_id: \"%number\" }", 3), ("{ _id: \"%number\" }", 0)] {
+        let Some(server) = or_skip(mongod()) else { return };
+        let uri = server.uri();
+        let plan = |records: u32| {
+            let plan = READS.replace("records = 100", &format!("records = {records}"));
+            let plan = plan.replace("{ _id: \"%number\", customer: {%int: [1, 20]} }", document);
+            plan.replace("filter: {customer: {%from: \"orders.customer\"}}, ", "")
+        };
+        let first = bench(&plan(100));
+        let arguments = [&SHORT[..], &["--uri", &uri]].concat();
+        first.dyno(&arguments).expect(0);
+        let second = bench(&plan(200));
+        second.dyno(&arguments).expect(status);
+    }
 }
 
 /// The responder returns one document for each find.

@@ -108,7 +108,10 @@ pub fn of_run(task: &Task, options: &RunOptions<'_>) -> String {
     };
     let loads = (!options.no_load).then(|| {
         let first = plan.data.records.saturating_sub(plan.data.insert_start);
-        let documents = plan.data.insert_count.unwrap_or(first);
+        let documents = match plan.is_own() {
+            true => plan.data.planned_documents(),
+            false => plan.data.insert_count.unwrap_or(first),
+        };
         let bytes = planned_bytes(&plan.data, documents);
         let bytes = bytes.map_or(String::new(), |bytes| format!(" ({})", Quantity::bytes(bytes)));
         let is_of_each = plan.server.topology().is_ok_and(|topology| topology.clients() > 1);

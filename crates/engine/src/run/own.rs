@@ -11,7 +11,8 @@ use dyno_load::prepare;
 use dyno_load::workload::LoadTask;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::workload::{BuildTime, Collection};
+use dyno_plan::workload::template::{Generator, Value};
+use dyno_plan::workload::{BuildTime, Collection, ReadWorkload};
 use dyno_record::model::{
     Caveat, CaveatKind, CheckRecord, DroppedCollection, IndexTime, PhaseKind, SecondaryIndexes,
 };
@@ -250,16 +251,26 @@ fn decide(plan: &Plan, counts: &[u64], no_load: bool) -> Result<Option<bool>, Er
         return Err(wrong_count(plan, first, found).with_hint(hint));
     }
     let has_some = counts.iter().any(|found| *found > 0);
-    let lacks_key = |collection: &Collection| {
-        let document = collection.document.as_deref().unwrap_or_default();
-        !document.contains("_id")
-    };
-    if has_some && plan.data.collections.iter().any(lacks_key) {
+    let read = ReadWorkload::new(&plan.own_workload());
+    let has_keys = read.is_ok_and(|read| read.collections.iter().all(|one| has_key(&one.document)));
+    if has_some && !has_keys {
         // Documents without a key of their own would be loaded twice.
         let hint = "drop the collections first with `--fresh`, or give the documents an `_id`";
         return Err(wrong_count(plan, first, found).with_hint(hint));
     }
     Ok(Some(has_some))
+}
+
+/// Whether each document has an `_id` of the plan, and not one that the server or the driver adds.
+fn has_key(document: &Value) -> bool {
+    match document {
+        Value::Document(fields) => fields.iter().any(|(name, value)| {
+            let is_optional =
+                matches!(value, Value::Generated(one) if matches!(**one, Generator::Maybe { .. }));
+            name == "_id" && !is_optional
+        }),
+        _ => false,
+    }
 }
 
 fn wrong_count(plan: &Plan, collection: &Collection, found: u64) -> Error {

@@ -9,8 +9,8 @@ use dyno_plan::workload::template::{self, Value};
 use dyno_plan::workload::{BuildTime, Check, Collection, Expected, Index, constant_document};
 use std::time::{Duration, Instant};
 
-/// Documents of a check at most: a result that was expected to be small is not read further.
-const CHECK_DOCUMENTS: i32 = 1000;
+/// Documents of a check that are compared with a list. Further ones are only counted.
+const COMPARED_DOCUMENTS: usize = 10_000;
 
 /// The exact number of documents in each own collection, in the order of the plan.
 ///
@@ -148,6 +148,11 @@ pub struct CheckResult {
     pub is_as_expected: bool,
 }
 
+/// The cursor of a reply with further batches.
+fn open_cursor(reply: &Document) -> Option<i64> {
+    reply.get_document("cursor").ok()?.get_i64("id").ok().filter(|id| *id != 0)
+}
+
 /// Performs a check.
 ///
 /// # Errors
@@ -162,27 +167,38 @@ pub fn run_check(
     let command = doc! {
         "aggregate": &check.collection,
         "pipeline": pipeline,
-        "cursor": { "batchSize": CHECK_DOCUMENTS },
+        "cursor": {},
     };
     let intent = format!("perform the check `{}`", check.name);
-    let reply = required(control, &plan.data.database, command, intent)?;
-    let found = first_batch(&reply).cloned().unwrap_or_default();
+    let database = &plan.data.database;
+    let mut reply = required(control, database, command, intent.as_str())?;
+    let mut found = first_batch(&reply).cloned().unwrap_or_default();
+    let mut documents = found.len() as u64;
+    while let Some(cursor) = open_cursor(&reply) {
+        let command = doc! { "getMore": cursor, "collection": &check.collection };
+        reply = required(control, database, command, intent.as_str())?;
+        let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("nextBatch"));
+        let batch = batch.map_or(&[][..], Vec::as_slice);
+        documents += batch.len() as u64;
+        let room = COMPARED_DOCUMENTS.saturating_sub(found.len());
+        found.extend(batch.iter().take(room).cloned());
+    }
     let shown = found.iter().take(SHOWN);
     Ok(CheckResult {
-        documents: found.len() as u64,
+        documents,
         first: shown.map(|document| document.clone().into_relaxed_extjson().to_string()).collect(),
-        is_as_expected: is_as_expected(&check.expect, &found)?,
+        is_as_expected: is_as_expected(&check.expect, &found, documents)?,
     })
 }
 
 /// Compares documents with a count, or with a list of documents. Numbers of all types are compared by value.
-fn is_as_expected(expect: &str, found: &[Bson]) -> Result<bool, LoadError> {
+fn is_as_expected(expect: &str, found: &[Bson], documents: u64) -> Result<bool, LoadError> {
     if let Ok(count) = expect.parse::<Expected>() {
-        return Ok(count.contains(found.len() as u64));
+        return Ok(count.contains(documents));
     }
     let expected = constant_array(expect)?;
     let is_equal = |(found, expected): (&Bson, &Bson)| equals(found, expected);
-    Ok(found.len() == expected.len() && found.iter().zip(&expected).all(is_equal))
+    Ok(documents == expected.len() as u64 && found.iter().zip(&expected).all(is_equal))
 }
 
 fn equals(one: &Bson, other: &Bson) -> bool {
@@ -236,7 +252,11 @@ mod tests {
             ("[{_id: null, sum: 3}]", false),
             ("[]", false),
         ] {
-            assert_eq!(is_as_expected(expect, &found).expect(expect), holds, "{expect}");
+            assert_eq!(
+                is_as_expected(expect, &found, found.len() as u64).expect(expect),
+                holds,
+                "{expect}"
+            );
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn answer(
     let is_as_offered = !is_missed && phase.achieved_rate_per_s >= least;
     let parts = [
         Some(rate(document, phase, analysis, is_as_offered)),
-        p99(phase, analysis),
+        p99(document, phase, analysis),
         lost(phase),
         analysis.and_then(|analysis| {
             limit(document, analysis, !is_missed && phase.offered_rate_per_s.is_some())
@@ -72,8 +72,12 @@ fn rate(
 }
 
 /// The 99th percentile of the most frequent operation, as in the headline.
-fn p99(phase: &PhaseRecord, analysis: Option<&RunAnalysis>) -> Option<String> {
-    let operations = by_count(phase);
+fn p99(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    analysis: Option<&RunAnalysis>,
+) -> Option<String> {
+    let operations = by_count(document, phase);
     let (name, operation) = operations.first()?;
     let found =
         analysis.and_then(|analysis| analysis.operations.get(*name)?.response_us.get("p99"));

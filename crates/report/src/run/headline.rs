@@ -30,7 +30,7 @@ pub(super) fn headline(
         Some(format!("{}, {range}", rate.note.as_ref()?))
     });
     let mut figures = vec![rate];
-    if let Some((name, operation)) = by_count(phase).first() {
+    if let Some((name, operation)) = by_count(document, phase).first() {
         let summary = &operation.response_time_us;
         let levels = [
             ("p50", "p50", summary.p50, Topic::Latency),

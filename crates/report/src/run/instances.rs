@@ -4,7 +4,8 @@ use crate::facts;
 use crate::page::Section;
 use crate::page::table::{Cell, Table, Tone};
 use dyno_record::model::{
-    FleetAgentRecord, FleetRecord, FleetServerRecord, InstanceRecord, PhaseRecord, RunDocument,
+    FleetAgentRecord, FleetRecord, FleetServerRecord, InstanceRecord, OperationRecord, PhaseRecord,
+    RunDocument,
 };
 use dyno_record::quantity::Quantity;
 
@@ -66,8 +67,7 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
     if parts.len() < 2 {
         return None;
     }
-    let (operation, merged) =
-        result.operations.iter().max_by_key(|(_, operation)| operation.count)?;
+    let (operation, merged) = most_frequent(document, result)?;
     let rows = parts.iter().map(|(instance, phase)| row(instance, phase, operation)).collect();
     let rates: Vec<f64> = parts.iter().map(|(_, p)| p.achieved_rate_per_s).collect();
     let p99s: Vec<f64> = parts
@@ -87,10 +87,22 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
     Some(section("Instances", "instance", operation, rows, notes))
 }
 
+/// The most frequent operation that is not a step of another one.
+fn most_frequent<'a>(
+    document: &RunDocument,
+    phase: &'a PhaseRecord,
+) -> Option<(&'a String, &'a OperationRecord)> {
+    let is_step = |name: &str| {
+        document.operations.find(name).is_some_and(|operation| operation.step_of.is_some())
+    };
+    let operations = phase.operations.iter().filter(|(name, _)| !is_step(name));
+    operations.max_by_key(|(_, operation)| operation.count)
+}
+
 /// The hosts of a fleet; `None` for a run on one machine.
 pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<Section> {
     let fleet = document.fleet.as_ref()?;
-    let (operation, _) = result.operations.iter().max_by_key(|(_, operation)| operation.count)?;
+    let (operation, _) = most_frequent(document, result)?;
     let rows = fleet.agents.iter().map(|agent: &FleetAgentRecord| {
         let phase = agent.phases.iter().find(|phase| phase.name == result.name);
         let label = format!("agent {} on {}", agent.number, agent.host);

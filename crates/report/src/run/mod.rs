@@ -130,7 +130,7 @@ fn answered(
     analysis: Option<&RunAnalysis>,
 ) -> (String, Option<Trust>) {
     let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
-    let main = by_count(phase).first().map(|(name, _)| name.as_str());
+    let main = by_count(document, phase).first().map(|(name, _)| name.as_str());
     let missing = analysis.is_some_and(|analysis| {
         analysis.without_interval.iter().any(|one| {
             one.figure == "rate" && one.operation.is_none()
@@ -198,7 +198,8 @@ fn hosts(document: &RunDocument) -> Vec<FactList> {
 
 /// Names of all operations of the run: operations of the result phase first, most frequent first.
 fn operation_names(document: &RunDocument, result: Option<&PhaseRecord>) -> Vec<String> {
-    let names = result.into_iter().chain(&document.phases).flat_map(by_count);
+    let names =
+        result.into_iter().chain(&document.phases).flat_map(|phase| by_count(document, phase));
     distinct(names.map(|(name, _)| name.clone()))
 }
 

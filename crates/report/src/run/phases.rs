@@ -31,7 +31,7 @@ fn section(document: &RunDocument, phase: &PhaseRecord, book: &CaveatBook) -> Se
         PhaseKind::Measure => "the result",
     };
     let name = phase.name.as_str();
-    let operations = by_count(phase);
+    let operations = by_count(document, phase);
     let rows = operations.iter().flat_map(|(name, record)| rows(name, record));
     let label = format!("Operations of phase {name}");
     let table = Table::new(label, columns(phase, book), rows.collect());

@@ -13,10 +13,22 @@ pub(crate) fn result_phase(document: &RunDocument) -> Option<&PhaseRecord> {
     measure.or(last_that_worked).or(phases.last())
 }
 
-/// Operations of a phase, most frequent first, then by name.
-pub(super) fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> {
+/// Operations of a phase, most frequent first, then by name. Steps stand behind their operation, however often they were
+/// performed.
+pub(super) fn by_count<'a>(
+    document: &RunDocument,
+    phase: &'a PhaseRecord,
+) -> Vec<(&'a String, &'a OperationRecord)> {
+    let operation_of = |name: &str| document.operations.find(name)?.step_of.clone();
+    let total = |record: &OperationRecord| record.count + record.errors;
     let mut operations: Vec<_> = phase.operations.iter().collect();
-    operations.sort_by_key(|(_, record)| std::cmp::Reverse(record.count + record.errors));
+    operations.sort_by_cached_key(|(name, _)| {
+        let step_of = operation_of(name);
+        let is_step = step_of.is_some();
+        let operation = step_of.unwrap_or_else(|| (*name).clone());
+        let performed = phase.operations.get(&operation).map_or(0, total);
+        (std::cmp::Reverse(performed), operation, is_step)
+    });
     operations
 }
 
