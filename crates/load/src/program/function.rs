@@ -4,12 +4,9 @@
 //! integers beyond 64 bits become doubles.
 
 use super::raw::{self, Number, RawValue};
-use dyno_plan::workload::template::Function;
+use dyno_plan::workload::template::{Function, MAX_PAD_WIDTH};
 use dyno_wire::bson::kind;
 use std::io::Write;
-
-/// Longest text that `%pad` makes, in characters.
-const LONGEST_PAD: usize = 1024;
 
 /// Arguments that a function takes, and the words for it.
 pub(super) fn arity(function: Function) -> (std::ops::RangeInclusive<usize>, &'static str) {
@@ -129,7 +126,7 @@ pub(super) fn write_as_text(value: RawValue<'_>, out: &mut Vec<u8>) -> Option<()
 pub(super) fn pad(value: RawValue<'_>, width: i64, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     write_as_text(value, out)?;
-    let width = usize::try_from(width).unwrap_or(0).min(LONGEST_PAD);
+    let width = usize::try_from(width).unwrap_or(0).min(MAX_PAD_WIDTH as usize);
     let zeros = width.saturating_sub(characters(&out[start..]));
     let first = start + usize::from(out.get(start) == Some(&b'-'));
     let end = out.len();
